@@ -23,6 +23,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.coverage import count_covered_rows
+from core.recount.groups import normalised_source_sql
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, read_labels
 from core.recount.labels.value_scales import value_scale
@@ -169,7 +170,12 @@ def population_of(job: Job) -> Original | None:
         raise PopulationError.no_parquet() from None
     if lacking := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in columns.names]:
         raise PopulationError.lacks(lacking)
-    return Original(relation([(file, ()) for file in dict.fromkeys(files)]), columns)
+    # Its texts are read as those of the source are, which labels are made of.
+    kinds = {qid.name: columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
+    plain = {name: kind.value_type if pt.is_dictionary(kind) else kind for name, kind in kinds.items()}
+    texts = [name for name, kind in plain.items() if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)]
+    steps = {quote(name): job.columns.normalised[name] for name in texts if name in job.columns.normalised}
+    return Original(normalised_source_sql(relation([(file, ()) for file in dict.fromkeys(files)]), steps), columns)
 
 
 def count_in_population(

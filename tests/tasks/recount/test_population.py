@@ -82,6 +82,16 @@ def test_rows_that_labels_fit_are_counted_as_one_by_one(tmp_path: Path) -> None:
     assert counted(job, CLASSES) == (len(ROWS), expected)
 
 
+def test_a_population_is_read_in_any_spelling_as_its_source_is(tmp_path: Path) -> None:
+    rows = pa.table({"age": pa.array([20, 24, 30], pa.int64()), "place": ["A", " a", "c"]})
+    job = of_population(tmp_path, rows)
+    assert counted(job, [("20", "a", 1), ("*", "north", 1)]) == (3, Counter({(1, 0): 2}))
+    age, place = job.columns.quasi_identifiers
+    qids = [age, place.model_copy(update={"normalise": ["case", "space"]})]
+    either = job.model_copy(update={"columns": job.columns.model_copy(update={"quasi_identifiers": qids})})
+    assert counted(either, [("20", "a", 1), ("*", "north", 1)]) == (3, Counter({(1, 1): 1, (1, 2): 1}))
+
+
 def test_a_person_of_several_records_counts_once(tmp_path: Path) -> None:
     """Two classes publish the same labels; of nobody's records nobody is counted, and without persons nothing is."""
     job = of_population(tmp_path, pa.table({"age": pa.array([20, 24, 30], pa.int64()), "place": ["a", "b", "c"]}))
