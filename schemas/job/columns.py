@@ -323,9 +323,9 @@ class Columns(StrictModel):
 
     @property
     def joining(self) -> list[tuple[str, ...]]:
-        """Groups of columns whose pseudonyms may join releases: ``links``, then each column of a larger group by itself.
+        """Groups of columns whose pseudonyms may join releases.
 
-        Another job may publish it alone, under the same key.
+        They are ``links``, then each column of a larger group by itself. Another job may publish it alone, under the same key.
         """
         return [*self.links, *((name,) for columns in self.links if len(columns) > 1 for name in columns)]
 

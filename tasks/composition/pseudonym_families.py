@@ -146,9 +146,9 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
 def _joined(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], entries: Sequence[Registered]
 ) -> tuple[Joined | None, Path | None, frozenset[str]]:
-    """Return the people that a release links to earlier ones of a family, the header of its new index, and these releases.
+    """Return the people that a release links to earlier ones of a family, the new header, and the ids.
 
-    The first is None where there are no earlier releases, or where new pseudonyms link to none of them.
+    The header is that of the family's new index, the ids are those of the earlier releases. The first is None where there are no earlier releases, or where new pseudonyms link to none of them.
     """
     family, disclosed = one
     others = [entry for entry in entries if entry.release != release]

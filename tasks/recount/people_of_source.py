@@ -183,19 +183,17 @@ def count_in_population(
 ) -> tuple[int, Fitting] | None:
     """Return the population's rows, and classes by size and fitting rows; None without a population.
 
-    None is returned too where the job names persons and who is in the classes is not at hand.
-
     Args:
         job: Names the population.
         connection: The database.
         release: What it reads the data files as.
-        people: Who is in the classes, for jobs that name persons.
+        people: Who is in the classes, to count persons; None to count records.
     """
     population = population_of(job)
-    if population is None or (job.columns.person and not people):
+    if population is None:
         return None
     qids = job.columns.quasi_identifiers
-    classes = fetch_columns(connection, _class_sizes_sql(job, release, people if job.columns.person else None))
+    classes = fetch_columns(connection, _class_sizes_sql(job, release, people))
     names = ", ".join(f"{quote(qid.name)} AS value_{number}" for number, qid in enumerate(qids))
     try:
         rows = fetch_columns(connection, f"SELECT {names}, count(*) AS weight FROM {population.relation} GROUP BY ALL")
@@ -215,7 +213,7 @@ def count_in_population(
 
 
 def _class_sizes_sql(job: Job, release: str, people: PeopleFiles | None) -> str:
-    """Return SQL of each published combination as ``label_0`` …, with its records, or persons, as ``size``.
+    """Return SQL of each published combination as ``label_0`` …, with records or persons as ``size``.
 
     A population has a row for each person. So a person of several records counts once.
 

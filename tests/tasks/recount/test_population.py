@@ -15,6 +15,7 @@ from core.recount.risk import population_risk_of_files
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job, load_job
 from tasks.recount.people_of_source import count_in_population, population_of
+from tasks.recount.recount import count_additional
 from tests.jobs import write_job, write_parquet
 
 QIDS: list[dict[str, Any]] = [
@@ -103,7 +104,9 @@ def test_a_person_of_several_records_counts_once(tmp_path: Path) -> None:
     assert counted(job, classes) == (3, Counter({(6, 2): 1, (1, 1): 1}))
     assert counted(named, classes, ([kept[0]], [kept[1]])) == (3, Counter({(3, 2): 1, (1, 1): 1}))
     with duckdb.connect() as database:
-        assert count_in_population(named, database, "release") is None
+        database.register("release", pa.table({"age": ["30"], "place": ["c"]}))
+        assert count_additional(named, database, "release", None).population is None
+        assert count_additional(job, database, "release", None).population == (3, ((1, 1, 1),))
 
 
 def test_ranges_mean_nothing_among_texts_and_labels_of_one_value_do(tmp_path: Path) -> None:
