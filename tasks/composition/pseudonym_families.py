@@ -148,7 +148,8 @@ def _joined(
 ) -> tuple[Joined | None, Path | None, frozenset[str]]:
     """Return the people that a release links to earlier ones of a family, the new header, and the ids.
 
-    The header is that of the family's new index, the ids are those of the earlier releases. The first is None where there are no earlier releases, or where new pseudonyms link to none of them.
+    The header is that of the family's new index, the ids are those of the earlier releases. The first is None where there are no earlier
+    releases, or where new pseudonyms link to none of them.
     """
     family, disclosed = one
     others = [entry for entry in entries if entry.release != release]
