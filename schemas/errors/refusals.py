@@ -161,12 +161,12 @@ class OverlapError(PrivacyError):
         one, ``linked`` whether pseudonyms link them.
         """
         remedies = ["replay one of them (replay)"] * replays + ["give pseudonyms another key"] * linked + ["say 'overlaps: warn'"]
-        remedy = "; or ".join(remedies)
+        remedy, stays = "; or ".join(remedies), ", which leaves what its pseudonyms disclosed counted" * linked
+        said = "".join(f"\n  - {sentence}" for sentence in sentences)
         return cls(
             f"Nothing was published, because the job says 'overlaps: refuse' and {counted(releases, 'earlier release')} would tell more "
             f"together with this one, or cannot be compared with it. {remedy[0].upper()}{remedy[1:]}; or, of one that was never handed "
-            "on, remove its folder and what '.skald/.releases' holds under its name:"
-            + "".join(f"\n  - {sentence}" for sentence in sentences)
+            f"on, remove its folder and what '.skald/.releases' holds under its name{stays}:{said}"
         )
 
 

@@ -322,6 +322,14 @@ class Columns(StrictModel):
         return [*([person] if person else []), *((name,) for name in linking if name not in person)]
 
     @property
+    def joining(self) -> list[tuple[str, ...]]:
+        """Groups of columns whose pseudonyms may join releases.
+
+        They are ``links``, then each column of a larger group by itself. Another job may publish it alone, under the same key.
+        """
+        return [*self.links, *((name,) for columns in self.links if len(columns) > 1 for name in columns)]
+
+    @property
     def linking(self) -> list[str]:
         """Columns whose pseudonyms link records, as one flat list."""
         return [name for columns in self.links for name in columns]

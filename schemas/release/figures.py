@@ -121,12 +121,13 @@ class PopulationRisk(FrozenModel):
 
     Attributes:
         records: Rows of the population.
-        k_map: The fewest of them that the labels of a class fit (k-map: Sweeney, IJUFKS 2002), never fewer than the class has records.
+        k_map: The fewest of them that the labels of a class fit (k-map: Sweeney, IJUFKS 2002), never fewer than the class has
+            records, or persons where they are named.
         journalist_max: 1/k_map.
         journalist_mean: See `core.privacy.risk`, as are those below.
         journalist_share_above: Share of the records in classes whose risk is above 0.09.
         marketer: Share of the records that a marketer is expected to match rightly.
-        lacking: Classes that have more records than the population has rows for them: it does not hold everybody who is in the data.
+        lacking: Classes that are larger than the rows of the population that fit them: it does not hold everybody who is in the data.
     """
 
     records: int
@@ -147,7 +148,7 @@ def population_sentences(found: PopulationRisk | None) -> tuple[str, ...]:
     told = f"{fits}: {risk}, a marketer's {found.marketer:.2%}."
     if not found.lacking:
         return (told,)
-    return told, f"Classes with more records than the population has rows for them: {found.lacking:,}. It does not hold everybody."
+    return told, f"Classes that are larger than the rows of the population that fit them: {found.lacking:,}. It does not hold everybody."
 
 
 class PassedColumn(FrozenModel):

@@ -101,7 +101,8 @@ class Joining:
 def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry) -> str:
     """Return a keyed id of linking columns, equal for jobs that give equal values equal pseudonyms.
 
-    Pseudonyms are equal where treatment, key or vault, and columns are.
+    Pseudonyms are equal where treatment, key or vault, and columns are. Settings count only where different values may get equal
+    pseudonyms: else they change which values have which form, and what is equal is of one value.
 
     Args:
         job: Says how the columns are treated.
@@ -113,7 +114,7 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
     parts = []
     for name in columns:
         kind = treatment_kind(specs[name])
-        parts.append([name, kind.name, None if kind.stable else specs[name].canonical(), source.keys.get(name)])
+        parts.append([name, kind.name, None if kind.tells_apart else specs[name].canonical(), source.keys.get(name)])
     return registry.secret.keyed("family", parts)[:24]
 
 
@@ -130,22 +131,25 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
     if not disclosed:
         return Joining()
     entries, _ = registry.entries()
-    families, joined, pending = [], [], []
+    families, joined, pending, others = [], [], [], dict[tuple[str, ...], frozenset[str]]()
     for one in disclosed:
         family = family_of(run.job, source, one.columns, registry)
-        found, path = _joined(run, release, registry, (family, one), entries)
+        found, path, others[one.columns] = _joined(run, release, registry, (family, one), entries)
         families.append(family)
-        joined += [found] if found else []
+        # A column of several that name a person together says more only of releases that have it without the others.
+        together = [others[columns] for columns in others if set(one.columns) < set(columns)]
+        joined += [found] if found and not any(others[one.columns] <= releases for releases in together) else []
         pending += [path] if path else []
     return Joining(tuple(families), tuple(joined), tuple(pending))
 
 
 def _joined(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], entries: Sequence[Registered]
-) -> tuple[Joined | None, Path | None]:
-    """Return the people that a release links to earlier ones of a family, and the header of its new index.
+) -> tuple[Joined | None, Path | None, frozenset[str]]:
+    """Return the people that a release links to earlier ones of a family, the new header, and the ids.
 
-    The first is None where there are no earlier releases, or where new pseudonyms link to none of them.
+    The header is that of the family's new index, the ids are those of the earlier releases. The first is None where there are no earlier
+    releases, or where new pseudonyms link to none of them.
     """
     family, disclosed = one
     others = [entry for entry in entries if entry.release != release]
@@ -156,17 +160,18 @@ def _joined(
     older = [entry for entry in others if entry.families is None and entry.pseudonyms_may_be_there]
     reasons += ["another version of this program made some, and kept nothing of what their pseudonyms join"] if older else []
     known = [name for name in kept if name != release]
-    k, releases = min([run.job.privacy.k, *([head.k] if head else [])]), len({*known, *(entry.release for entry in (*absent, *older))})
+    earlier = frozenset({*known, *(entry.release for entry in (*absent, *older))})
+    k, releases = min([run.job.privacy.k, *([head.k] if head else [])]), len(earlier)
     try:
         figures, path = _folded(run, release, registry, one, head if not lost else None)
     except UnmeasuredError as reason:
-        return Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured=str(reason)), None
+        return Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured=str(reason)), None, earlier
     unexpected_ones = not (reasons or figures["people"] or figures["below_k"])
     if not releases or unexpected_ones:
         # New pseudonyms of the same key join nothing.
-        return None, path
+        return None, path, earlier
     found = Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured="; ".join(reasons))
-    return (found.model_copy(update=figures) if known and not lost else found), path
+    return (found.model_copy(update=figures) if known and not lost else found), path, earlier
 
 
 def _folded(

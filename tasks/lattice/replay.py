@@ -16,6 +16,7 @@ from core.units.losses import loss_of
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
+from schemas.job.method import full_domain
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
 from tasks.lattice.optimum import SearchRequirements
@@ -30,10 +31,12 @@ def replayed_manifest(job: Job) -> Manifest:
     For a replay of a replay it is the manifest of the original.
     """
     assert job.replay is not None
-    folder, seen = job.replay_path, set[str]()
+    folder, seen, last = job.replay_path, set[str](), ""
     while True:
         manifest = read_manifest(folder) if folder.is_dir() else None
         if manifest is None:
+            if last:
+                raise ReplayError.origin_gone(last, folder.name)
             remedy = "replay names a release of the target, or its folder relative to the job file"
             raise StorageError.not_a_release(str(job.replay), remedy)
         if manifest.method != job.method.name:
@@ -44,6 +47,7 @@ def replayed_manifest(job: Job) -> Manifest:
         if Path(manifest.replay_of).name != manifest.replay_of or manifest.replay_of in seen:
             raise ReplayError.no_origin(manifest.release)
         seen.add(manifest.replay_of)
+        last = manifest.release
         folder = folder.parent / manifest.replay_of
     known = read_secrets(job)
     mine = hierarchies_as_in(manifest, job, known)
@@ -58,12 +62,18 @@ def replayed_manifest(job: Job) -> Manifest:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Return the original release's node as root; raise ``ReplayError`` if numbers of levels differ."""
+    """Return the original release's node as root.
+
+    Raises ``ReplayError`` if numbers of levels differ, or if the job allows other levels only.
+    """
     manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
     if differing := [qid for qid, top in manifest.tops.items() if tops.get(qid) != top]:
         raise ReplayError.levels_differ(manifest.release, differing)
+    allowed, named = full_domain(job.method).levels, zip(coding.hierarchies, manifest.node, strict=True)
+    if outside := [axis.qid for axis, level in named if (span := allowed.get(axis.qid)) and not span[0] <= level <= span[1]]:
+        raise ReplayError.levels_not_allowed(manifest.release, outside)
     return manifest.node + (0,) * len(coding.sensitive)
 
 

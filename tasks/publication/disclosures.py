@@ -156,7 +156,7 @@ PHASE = "overlaps"
 
 
 def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_persons: ClassPersonArtifacts) -> list[Disclosed]:
-    """Return, per set of linking columns, artefacts of digests of what is published beside pseudonyms.
+    """Return, per set of joining columns, artefacts of digests of what is published beside pseudonyms.
 
     Args:
         run: The run.
@@ -180,10 +180,11 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_perso
         made: Sequence[Artifact] = run_step(run, PHASE, store_disclosures, Call.once(DISCLOSED, "disclosed", arguments))
     else:
         made = step_here(PHASE, "disclosed", lambda: store_disclosures(*arguments))
-    digests, owners = made[: len(run.job.columns.links)], list(made[len(run.job.columns.links) :])
+    joining = run.job.columns.joining
+    digests, owners = made[: len(joining)], list(made[len(joining) :])
     return [
         Disclosed(columns, one, owners.pop(0) if _has_owners(run.job, columns, class_persons) else None)
-        for columns, one in zip(run.job.columns.links, digests, strict=True)
+        for columns, one in zip(joining, digests, strict=True)
     ]
 
 
@@ -195,19 +196,19 @@ def _has_owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts) ->
 def store_disclosures(
     job: Job, written: Written, payload: Sequence[str], class_persons: ClassPersonArtifacts, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
-    """Write digests of each set of linking columns, then owners of non-persons; return the artefacts."""
-    made, links = [], job.columns.links
+    """Write digests of each set of joining columns, then owners of non-persons; return the artefacts."""
+    made, joining = [], job.columns.joining
     with (
         written_at_hand(job, written, store) as (spill, files),
         connect(job, spill, last=True) as connection,
         file_error(written.what),
     ):
         source = relation_of(connection, files, written.layout)
-        for number, columns in enumerate(links):
+        for number, columns in enumerate(joining):
             labels = [quote(name) for name in published_qids(job)]
             statement = disclosed_sql(source, _expressions(job, columns), labels, _others(job, payload, columns), literal(salt))
             made.append(_kept(connection, statement, DISCLOSED.key(key, number), store))
-        for number, columns in enumerate(links):
+        for number, columns in enumerate(joining):
             if _has_owners(job, columns, class_persons):
                 made.append(_kept(connection, _owners(job, columns, class_persons, store), DISCLOSED.key(key, number, "owners"), store))
     return made

@@ -217,7 +217,9 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     """
     together = count_together_of_people(job, connection, people)
     linked = count_linked(job, connection, source, [quote(name) for name in published_qids(job)], people)
-    population = count_in_population(job, connection, source)
+    # Where persons are named and not known, their number says nothing: more records than persons would make a population look larger.
+    named = bool(job.columns.person)
+    population = None if named and not people else count_in_population(job, connection, source, people if named else None)
     return CrossClassCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
 
 

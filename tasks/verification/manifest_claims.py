@@ -196,6 +196,7 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
     told += [] if is_its_job else ["asked", "hierarchies", "node"]
     told += TOGETHER if manifest.persons is not None and not recount.together else []
     told += ["persons"] if manifest.persons is not None and recount.persons is None else []
+    told += ["population"] if manifest.population and job is not None and recount.population is None else []
     return tuple(dict.fromkeys(told))
 
 

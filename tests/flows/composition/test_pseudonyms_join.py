@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -61,15 +62,16 @@ def job_in(
     qids: Mapping[str, Sequence[int]],
     *,
     hashed: Mapping[str, Any],
-    person: str = "",
+    person: str | Sequence[str] = "",
     **parts: Any,
 ) -> Path:
     """Write a source and a job that publishes what is no quasi-identifier and no dx untreated."""
     pq.write_table(table, folder / f"{name}.parquet")
     named = {column for column in ("person", "visit") if column in table.column_names}
+    others = named - {*hashed, *([person] if isinstance(person, str) else person)}
     rest = [column for column in table.column_names if column not in {*qids, *named, "dx"}]
     columns: dict[str, Any] = {
-        "identifiers": [{"name": column, "treatment": spec} for column, spec in hashed.items()] + sorted(named - {*hashed, person}),
+        "identifiers": [{"name": column, "treatment": spec} for column, spec in hashed.items()] + sorted(others),
         "linkable": list(hashed),
         "quasi_identifiers": [{"name": qid, "hierarchy": {"widths": list(widths)}} for qid, widths in qids.items()],
         "sensitive": [column for column in ("dx",) if column in table.column_names and column not in qids],
@@ -160,6 +162,22 @@ def test_jobs_that_count_visits_and_patients_are_joined_by_the_pseudonyms_of_bot
 
 
 @pytest.mark.ci
+def test_a_column_that_names_people_with_another_one_joins_a_release_that_has_it_alone(anonymise: Anonymise, tmp_path: Path) -> None:
+    sites = PEOPLE.select(["person", "birth"]).append_column("visit", pa.array([f"v{number % 2}" for number in range(240)]))
+    both = {"person": HASH, "visit": HASH}
+    first = anonymise(job_in(tmp_path, "first", sites, BIRTHS, hashed=both, person=["visit", "person"]))
+    second = anonymise(job_in(tmp_path, "second", PEOPLE.select(["person", "area"]), AREAS, hashed={"person": HASH}, person="person"))
+    third = anonymise(job_in(tmp_path, "third", sites, {"birth": (1, 30)}, hashed=both, person=["visit", "person"]))
+    sets = [disclosed(one, "person") for one in (first, second, third)]
+    [joined] = second.manifest.joined or ()
+    assert (joined.people, joined.below_k) == below(sets[:2])
+    assert joined.below_k
+    told = {one.columns: (one.people, one.below_k) for one in third.manifest.joined or ()}
+    assert told.keys() == {("visit", "person"), ("person",)}
+    assert told["person",] == below(sets)
+
+
+@pytest.mark.ci
 def test_pseudonyms_of_one_known_person_count_as_one(anonymise: Anonymise, tmp_path: Path) -> None:
     # Eight visits, alike in everything, of two people: k = 4 of visits, two of people.
     alike = pa.table(
@@ -192,6 +210,20 @@ def test_three_releases_together_disclose_more_than_any_two(anonymise: Anonymise
 
 
 @pytest.mark.ci
+def test_what_the_pseudonyms_of_a_removed_release_disclosed_stays_counted(anonymise: Anonymise, tmp_path: Path) -> None:
+    first, second, third = [
+        job_in(tmp_path, name, table, {"birth": (1, 4)}, hashed={"person": HASH}, overlaps="refuse") for name, table in thirds()
+    ]
+    anonymise(first)
+    gone = anonymise(second)
+    shutil.rmtree(gone.folder)
+    for path in folder_of(tmp_path).glob(f"{gone.manifest.release}.*"):
+        path.unlink()
+    with pytest.raises(OverlapError, match=r"remove its folder .*, which leaves what its pseudonyms disclosed counted"):
+        anonymise(third)
+
+
+@pytest.mark.ci
 def test_a_safe_pair_is_said_to_be_compared_and_is_published_under_refuse(anonymise: Anonymise, tmp_path: Path) -> None:
     first, second, _ = [
         job_in(tmp_path, name, table, {"birth": (1, 4)}, hashed={"person": HASH}, overlaps="refuse") for name, table in thirds()
@@ -219,6 +251,18 @@ def test_what_joins_is_the_key_and_not_how_much_of_a_pseudonym_is_published(
     second = anonymise(job_in(tmp_path, "second", PEOPLE, AREAS, hashed={"person": hashed}))
     found = [(one.people, one.below_k) for one in second.manifest.joined or ()]
     assert found == ([below([disclosed(first, "person", length=16), disclosed(second, "person", length=16)])] if joins else [])
+
+
+@pytest.mark.ci
+def test_numbers_that_are_encrypted_join_whatever_separators_either_job_allows(anonymise: Anonymise, tmp_path: Path) -> None:
+    numbered = PEOPLE.set_column(0, "person", pa.array([f"{number:08d}" for number in range(240)]))
+    spec = {"key": {"env": "RELEASES_KEY"}}
+    plain, parted = ({"encrypt": spec | more} for more in ({"alphabet": "digits"}, {"characters": "0123456789", "separators": "- "}))
+    first = anonymise(job_in(tmp_path, "first", numbered, BIRTHS, hashed={"person": plain}))
+    second = anonymise(job_in(tmp_path, "second", numbered, AREAS, hashed={"person": parted}))
+    [joined] = second.manifest.joined or ()
+    assert (joined.people, joined.below_k) == below([disclosed(first, "person"), disclosed(second, "person")])
+    assert joined.people == len(disclosed(first, "person").keys() & disclosed(second, "person").keys()) > 100
 
 
 def folder_of(tmp_path: Path) -> Path:

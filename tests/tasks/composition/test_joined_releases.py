@@ -40,7 +40,7 @@ class Registry:
         head = Head(**(said | {"sha256": file_digest(self.folder / "f.sets")} | changes))
         (self.folder / "f.family").write_text(seal(head.model_dump(mode="json")))
 
-    def joined(self, entries: list[Any], figures: dict[str, int], *columns: str) -> tuple[Any, list[tuple[Any, ...]]]:
+    def joined(self, entries: list[Any], figures: dict[str, int], *columns: str | tuple[str, ...]) -> tuple[Any, list[tuple[Any, ...]]]:
         def folded(
             _run: Any, release: str, _registry: Any, one: tuple[str, Disclosed], head: Head | None
         ) -> tuple[dict[str, int], Path | None]:
@@ -51,7 +51,8 @@ class Registry:
         registry: Any = SimpleNamespace(folder=self.folder, key="K", entries=lambda: (entries, 0))
         run: Any = SimpleNamespace(job=SimpleNamespace(privacy=SimpleNamespace(k=3)))
         nothing: Any = None
-        found = join_releases(run, nothing, "people-0", registry, [Disclosed((one,), nothing, None) for one in columns or ("file",)])
+        named = [(one,) if isinstance(one, str) else one for one in columns or ("file",)]
+        found = join_releases(run, nothing, "people-0", registry, [Disclosed(one, nothing, None) for one in named])
         return found, [(one.releases, one.k, one.people, one.below_k, one.unmeasured) for one in found.joined]
 
 
@@ -73,6 +74,14 @@ def test_new_pseudonyms_of_a_known_key_join_nothing(registry: Registry) -> None:
     found, told = registry.joined([entry("people-1", "f")], NOTHING)
     assert (told, found.joined, len(found.pending)) == ([], (), 1)
     assert registry.joined([], FIGURES, "mail", "file")[0].joined != (), "another column is looked at by itself"
+
+
+def test_a_column_of_several_that_name_a_person_is_told_of_where_another_release_has_it_without_these(registry: Registry) -> None:
+    registry.index("people-1")
+    found, told = registry.joined([entry("people-1", "f")], FIGURES, ("mail", "file"), "mail", "file")
+    assert (found.families, [one.columns for one in found.joined], told) == (("m", "m", "f"), [("file",)], [(1, 2, 7, 2, "")])
+    _, told = registry.joined([entry("people-1", "f")], FIGURES, ("file", "mail"), "file")
+    assert told == [(1, 2, 7, 2, "")], "of releases that have them all it tells nothing new"
 
 
 def test_the_first_release_of_a_family_joins_nothing(registry: Registry) -> None:
