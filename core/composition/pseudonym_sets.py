@@ -15,7 +15,7 @@ below it. Rows below are a multiset, whose digest is the sum of those of its mem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 OLD, NEW, FOLDED = "known_before", "published_now", "known_now"
@@ -64,7 +64,7 @@ def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], other
 
 
 def pseudonym_owners_sql(person_table: str, link: Sequence[str]) -> str:
-    """Return SQL that yields the person of each pseudonym that belongs to exactly one person.
+    """Return SQL that yields the person of each pseudonym, null where several people have it.
 
     Its columns are ``key`` and ``owner``.
 
@@ -74,29 +74,34 @@ def pseudonym_owners_sql(person_table: str, link: Sequence[str]) -> str:
     """
     there = " AND ".join(f"{column} IS NOT NULL" for column in link)
     return f"""
-        SELECT md5_number_lower({text_sql(link)}) AS key, any_value(person) AS owner FROM {person_table} WHERE {there} AND person <> 0
-        GROUP BY key HAVING count(DISTINCT person) = 1
+        SELECT md5_number_lower({text_sql(link)}) AS key, CASE WHEN count(DISTINCT person) = 1 THEN any_value(person) END AS owner
+        FROM {person_table} WHERE {there} AND person <> 0 GROUP BY key
     """
 
 
-def columns_together_sql(digest_tables: Sequence[str], owner_tables: Sequence[str]) -> tuple[str, str]:
+def columns_together_sql(digest_tables: Mapping[str, str], owner_tables: Sequence[str]) -> tuple[str, str]:
     """Return SQL relations of the digests and the owners of several columns whose pseudonyms have one key.
 
-    It is right because an attacker may find one pseudonym in several of them. Its digests are added up modulo 2^64. A pseudonym of which
-    columns disagree has no owner.
+    It is right because an attacker who finds one pseudonym in several columns sees in which of them it comes with what. So each digest is
+    made one of its column before the digests of a pseudonym are added up, modulo 2^64. A pseudonym of which columns disagree, or which is
+    that of several people in one, has no owner.
 
     Args:
-        digest_tables: What is read as ``key``, ``everything`` and ``labels``, one of each column.
-        owner_tables: What is read as ``key`` and ``owner``, of the columns whose pseudonyms are not persons.
+        digest_tables: What is read as ``key``, ``everything`` and ``labels``, by the column's name as an SQL string.
+        owner_tables: What is read as ``key`` and ``owner``, of the columns whose persons are known.
 
     Returns:
         As ``keyed_disclosures_sql`` takes them; owners are empty without any.
     """
     if len(digest_tables) == 1:
-        return digest_tables[0], f"FROM {owner_tables[0]}" if owner_tables else ""
-    sums = ", ".join(f"(sum({name}::HUGEINT) % 18446744073709551616)::UBIGINT AS {name}" for name in ("everything", "labels"))
-    digests, owners = (" UNION ALL ".join(f"FROM {table}" for table in tables) for tables in (digest_tables, owner_tables))
-    known = f"SELECT key, any_value(owner) AS owner FROM ({owners}) GROUP BY key HAVING count(DISTINCT owner) = 1" if owner_tables else ""
+        return next(iter(digest_tables.values())), f"FROM {owner_tables[0]}" if owner_tables else ""
+    names = ("everything", "labels")
+    sums = ", ".join(f"(sum({name}::HUGEINT) % 18446744073709551616)::UBIGINT AS {name}" for name in names)
+    each = {column: ", ".join(f"md5_number_lower({column} || ':' || {name}) AS {name}" for name in names) for column in digest_tables}
+    digests = " UNION ALL ".join(f"SELECT key, {each[column]} FROM {table}" for column, table in digest_tables.items())
+    owners = " UNION ALL ".join(f"SELECT key, owner FROM {table}" for table in owner_tables)
+    one = "CASE WHEN count(DISTINCT owner) = 1 AND count(*) = count(owner) THEN any_value(owner) END"
+    known = f"SELECT key, {one} AS owner FROM ({owners}) GROUP BY key" if owner_tables else ""
     return f"(SELECT key, {sums} FROM ({digests}) GROUP BY key)", known
 
 

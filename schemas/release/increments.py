@@ -183,7 +183,7 @@ class Overlap(FrozenModel):
             self._part(self.added_at_risk, self.added, "that came since", "at most"),
             self._part(self.removed_at_risk, self.removed, "that left since", "at most"),
         ]
-        below = [f"below k = {self.k:,} are {', '.join(part for part in parts if part)}"] if any(parts) else []
+        below = [f"below k = {self.k:,}: {', '.join(part for part in parts if part)}"] if any(parts) else []
         broken = [f"{self._most(self.values_at_risk, self.unit)} in joint classes that break l or t"] if self.values_at_risk else []
         left = [f"those that left were not compared ({self.unmeasured})"] if self.unmeasured else []
         return f"{self.release}: {'; '.join([*below, *broken, *left])}"
@@ -237,7 +237,7 @@ _ALIKE = {
 class Joined(FrozenModel):
     """Counts of people at risk by all releases that share pseudonyms of the given columns.
 
-    The columns name a person, alone or together. Or they are all columns of one key, which other releases may call otherwise.
+    The columns name a person together, or are those of one key, which other releases may call otherwise.
 
     Attributes:
         columns: The columns here.
@@ -291,8 +291,8 @@ class Joined(FrozenModel):
         if self.below_k is None:
             return f"{by}: not compared ({self.unmeasured})"
         left = f"; not all were compared ({self.unmeasured})" if self.unmeasured else ""
-        below = f"{self.below_k:,} of {counted(self.people or 0, 'person')} in several" if self.below_k else "nobody"
-        return f"{by}: below k = {self.k:,} {'are' if self.below_k else 'is'} {below}{left}"
+        below = counted(self.below_k, "person") if self.below_k else "nobody"
+        return f"{by}: {counted(self.people or 0, 'person')} in several; below k = {self.k:,}: {below}{left}"
 
 
 class ComparedRelease(Protocol):
@@ -316,15 +316,13 @@ def joint_warnings(release: ComparedRelease) -> tuple[str, ...]:
 def composition_warning(release: ComparedRelease) -> str:
     """Return a warning that this release and earlier ones put people at risk together; empty if not."""
     unsafe = [one for one in release.compositions if not one.is_safe]
-    pairs = [one for one in unsafe if isinstance(one, Overlap) and one.known_at_risk]
-    joins = [one for one in unsafe if isinstance(one, Joined) and one.below_k]
+    at_risk = [one for one in unsafe if (one.known_at_risk if isinstance(one, Overlap) else one.below_k)]
     told = []
-    if many := max([len(pairs), *(one.releases for one in joins)]):
-        them = "both" if many == 1 else "them"
+    if at_risk:
         told.append(
-            f"Together with {counted(many, 'earlier release')} this one tells more than alone. Whoever has {them} can find people "
-            "among fewer than k. Publish less often, or let 'overlaps: refuse' end such a run."
+            "Together with earlier releases this one tells more than alone. Whoever has them can find people among fewer than k. Publish "
+            "less often, or let 'overlaps: refuse' end such a run."
         )
-    if release.unmeasured_overlaps or len(pairs) + len(joins) < len(unsafe) or any(one.unmeasured for one in unsafe):
+    if release.unmeasured_overlaps or len(at_risk) < len(unsafe) or any(one.unmeasured for one in unsafe):
         told.append("Not all earlier releases of the same people were compared with it.")
     return " ".join(told)

@@ -108,7 +108,7 @@ def register_release(records: KnownRecords, release: str, registry: ReleaseRegis
         reach=(sketches.records.reach, sketches.persons.reach),
         key="",
         made=0.0,
-        families=tuple(families),
+        key_families=tuple(families),
         most=records.most,
     )
     return registry.enter(entry, registry.keyed_sketches(sketches))

@@ -1,10 +1,10 @@
 """Pseudonym families: columns whose pseudonyms link releases, and the index of each family.
 
-A family is a column, or several that name a person together, published as pseudonyms of one key or vault. All columns of one key are a
-family besides, because other jobs may call a column otherwise. The registry keeps an index
-of each family (`core.composition.pseudonym_sets`). For each pseudonym it holds the person and digests of all that releases disclosed of
-it. It holds no pseudonym and no value; everything in it is keyed with the registry's secret. A run reads and writes this one file,
-however many releases there were. The new index is written before a release is published, and replaces the old one after publication.
+A family is all columns that are published as pseudonyms of one key or vault, whatever they are called. Several columns that name a person
+together are a family besides. The registry keeps an index of each family (`core.composition.pseudonym_sets`). For each pseudonym it
+holds the person and digests of all that releases disclosed of it. It holds no pseudonym and no value; everything in it is keyed with
+the registry's secret. A run reads and writes this one file, however many releases there were. The new index is written before a
+release is published, and replaces the old one after publication.
 """
 
 from __future__ import annotations
@@ -106,24 +106,24 @@ class Joining:
             _withdraw(path)
 
 
-def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry, *, by_name: bool = True) -> str:
-    """Return a keyed id of linking columns, equal for jobs that give equal values equal pseudonyms.
+def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry) -> str:
+    """Return a keyed id of linking columns, equal for jobs that may give one person equal pseudonyms.
 
-    Pseudonyms are equal where treatment and key or vault are. Settings count only where different values may get equal pseudonyms: else
-    they change which values have which form, and what is equal is of one value.
+    Pseudonyms are equal where treatment and key or vault are. Settings count only where different values may get equal pseudonyms by
+    design: these are joined under one name and settings alone. Encryption with other settings may give equal pseudonyms to different
+    values by chance. These are counted as one person.
 
     Args:
         job: Says how the columns are treated.
         source: Knows keys and vaults by their fingerprints.
         columns: The columns.
         registry: Keys the id.
-        by_name: Whether columns of other names have another id.
     """
     specs, parts = {one.name: one.treatment for one in job.columns.pseudonyms}, []
     for name in columns:
         kind = treatment_kind(specs[name])
-        settings = None if kind.tells_apart else specs[name].canonical()
-        parts.append([name if by_name else None, kind.name, settings, source.keys.get(name)])
+        by_key = kind.tells_apart and len(columns) == 1
+        parts.append([None if by_key else name, kind.name, None if kind.tells_apart else specs[name].canonical(), source.keys.get(name)])
     return registry.secret.keyed("family", parts)[:24]
 
 
@@ -139,57 +139,41 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
     """
     if not disclosed:
         return Joining()
-    entries, _ = registry.entries()
-    named = {family_of(run.job, source, one.columns, registry): one for one in disclosed}
-    of_keys: dict[str, list[Disclosed]] = {}
+    families: dict[str, list[Disclosed]] = {}
     for one in disclosed:
-        if len(one.columns) == 1:
-            of_keys.setdefault(family_of(run.job, source, one.columns, registry, by_name=False), []).append(one)
-    joined, pending, others = list[Joined](), list[Path](), dict[tuple[str, ...], frozenset[str]]()
-    for family, one in named.items():
-        found, path, others[one.columns] = _joined(run, release, registry, (family, [one]), entries)
-        # A column of several that name a person together says more only of releases that have it without the others.
-        together = [others[columns] for columns in others if set(one.columns) < set(columns)]
-        joined += [found] if found and not any(others[one.columns] <= releases for releases in together) else []
-        pending += [path] if path else []
-    for family, same in of_keys.items():
-        found, path, earlier = _joined(run, release, registry, (family, same), entries)
-        # It says more only of releases that have the key under another name.
-        if found and not earlier <= frozenset().union(*(others[one.columns] for one in same)):
-            joined = [one for one in joined if one.columns != found.columns or len(same) > 1] + [found]
-        pending += [path] if path else []
-    return Joining((*named, *of_keys), tuple(joined), tuple(pending))
+        families.setdefault(family_of(run.job, source, one.columns, registry), []).append(one)
+    entries, _ = registry.entries()
+    found = [_joined(run, release, registry, family, entries) for family in families.items()]
+    return Joining(tuple(families), tuple(one for one, _ in found if one), tuple(path for _, path in found if path))
 
 
 def _joined(
     run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Sequence[Disclosed]], entries: Sequence[Registered]
-) -> tuple[Joined | None, Path | None, frozenset[str]]:
-    """Return the people that a release links to earlier ones of a family, the new header, and the ids.
+) -> tuple[Joined | None, Path | None]:
+    """Return the people that a release links to earlier ones of a family, and the new index's header.
 
-    The header is that of the family's new index, the ids are those of the earlier releases. The first is None where there are no earlier
-    releases, or where new pseudonyms link to none of them.
+    The first is None where there are no earlier releases, or where new pseudonyms link to none of them.
     """
     family, columns = one[0], tuple(name for each in one[1] for name in each.columns)
     others = [entry for entry in entries if entry.release != release]
     head = _head(registry, family, {entry.release for entry in entries})
     kept, lost = (head.releases if head else ()), _lost(registry, family, head)
-    absent = [entry for entry in others if (entry.families is not None and family in entry.families) and entry.release not in kept]
+    absent = [entry for entry in others if (entry.key_families is not None and family in entry.key_families) and entry.release not in kept]
     reasons = [INDEX_LOST] if absent or lost else []
-    older = [entry for entry in others if entry.families is None and entry.pseudonyms_may_be_there]
+    older = [entry for entry in others if entry.key_families is None and entry.pseudonyms_may_be_there]
     reasons += ["another version of this program made some, and kept nothing of what their pseudonyms join"] if older else []
     known = [name for name in kept if name != release]
-    earlier = frozenset({*known, *(entry.release for entry in (*absent, *older))})
-    k, releases = min([run.job.privacy.k, *([head.k] if head else [])]), len(earlier)
+    k, releases = min([run.job.privacy.k, *([head.k] if head else [])]), len({*known, *(entry.release for entry in (*absent, *older))})
     try:
         figures, path = _folded(run, release, registry, one, head if not lost else None)
     except UnmeasuredError as reason:
-        return Joined(columns=columns, releases=releases, k=k, unmeasured=str(reason)), None, earlier
+        return Joined(columns=columns, releases=releases, k=k, unmeasured=str(reason)), None
     unexpected_ones = not (reasons or figures["people"] or figures["below_k"])
     if not releases or unexpected_ones:
         # New pseudonyms of the same key join nothing.
-        return None, path, earlier
+        return None, path
     found = Joined(columns=columns, releases=releases, k=k, unmeasured="; ".join(reasons))
-    return (found.model_copy(update=figures) if known and not lost else found), path, earlier
+    return (found.model_copy(update=figures) if known and not lost else found), path
 
 
 def _folded(
@@ -201,9 +185,9 @@ def _folded(
     secret = literal(registry.secret.keyed("pseudonym sets", family))
     whose = literal(f"{list(run.job.columns.person)}")
     old = f"FROM read_parquet({literal(str(registry.folder / head.file))})" if head else EMPTY
-    made, known = [each.digests for each in disclosed], [each.owners for each in disclosed if each.owners]
     digests, owners = columns_together_sql(
-        *([f"read_parquet({literal(str(run.store.path(one)))})" for one in some] for some in (made, known))
+        {literal(", ".join(each.columns)): _read_sql(run, each.digests) for each in disclosed},
+        [_read_sql(run, each.owners) for each in disclosed if each.owners],
     )
     with connect(run.job, run.spill, last=True) as connection:
         try:
@@ -216,6 +200,10 @@ def _folded(
             return figures, None if again else _write(registry, release, family, head, k, connection)
         except duckdb.OutOfMemoryException:
             raise UnmeasuredError("what they disclose together takes more than the job's memory") from None
+
+
+def _read_sql(run: Run, made: Artifact) -> str:
+    return f"read_parquet({literal(str(run.store.path(made)))})"
 
 
 def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | None, k: int, connection: duckdb.DuckDBPyConnection) -> Path:

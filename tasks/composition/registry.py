@@ -65,7 +65,7 @@ class Registered(FrozenModel):
         key: Identifies the registry's secret that its digests were keyed with.
         made: When, in seconds.
         published: Whether it is known to have been published.
-        families: Families of its pseudonyms; None in older entries.
+        key_families: Families of its pseudonyms, by key; None in older entries.
     """
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -86,7 +86,7 @@ class Registered(FrozenModel):
     key: str
     made: float
     published: bool = False
-    families: tuple[str, ...] | None = None
+    key_families: tuple[str, ...] | None = None
     most: int | None = None
 
     @property

@@ -19,8 +19,6 @@ SAMPLE_RECORDS, MOST_LOOKED_AT = 20_000, 1_000
 ALIKE, FEWEST, MOST = 0.05, 3, 5_000
 """How much numbers of different values may differ, as a share, and how many these are, for columns to be held against each other."""
 MOST_PAIRS = 200
-MOST_LOOKED_UP = 2_000_000
-"""Different values, about, that are looked at for repeats."""
 SHORTEST = 4
 """Characters that texts have on average, at least, to be looked at."""
 
@@ -108,20 +106,15 @@ class ExposedPeople(NamedTuple):
     without: float
 
 
-def has_repeats(connection: duckdb.DuckDBPyConnection, column: ColumnProfile, most: int = MOST_LOOKED_UP) -> bool:
+def has_repeats(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -> bool:
     """Return whether two records have one value of a column, nulls and texts that say nothing aside.
-
-    Of very many values only a part is looked at, with all records of each.
 
     Args:
         connection: Has the view ``source``.
         column: The column.
-        most: How many different values are looked at, about.
     """
     name = normalised_sql(quote(column.name), ["empty"]) if column.kind == "text" else quote(column.name)
-    parts = max(1, column.values // most)
-    some = f"SELECT {name} AS value FROM source WHERE {name} IS NOT NULL AND hash({name}) % {parts} = 0"
-    repeated = f"SELECT value FROM ({some}) GROUP BY value HAVING count(*) > 1 LIMIT 1"
+    repeated = f"SELECT {name} AS value FROM source WHERE {name} IS NOT NULL GROUP BY value HAVING count(*) > 1 LIMIT 1"
     return bool(connection.execute(repeated).fetchall())
 
 

@@ -189,8 +189,8 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_perso
 
 
 def _has_owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts) -> bool:
-    """Return whether pseudonyms of columns stand for other things than persons, whose owners are known."""
-    return bool(kept.people) and not pseudonyms_are_persons(job, columns)
+    """Return whether the owners of a column's pseudonyms are stored: of others than persons, or beside such."""
+    return bool(kept.people) and (len(job.columns.joining) > 1 or not pseudonyms_are_persons(job, columns))
 
 
 def store_disclosures(

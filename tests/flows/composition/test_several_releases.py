@@ -69,7 +69,7 @@ def test_the_command_line_warns_of_a_file_that_grew(direct: CommandLine, tmp_pat
     assert done.returncode == 0
     [overlap] = json.loads(done.stdout)["overlaps"]
     assert (overlap["release"], overlap["added"]) == (first["release"], 5)
-    assert "Warning: Together with 1 earlier release this one tells more than alone." in done.stderr
+    assert "Warning: Together with earlier releases this one tells more than alone." in done.stderr
     assert f"Earlier: {first['release']}: below k = " in done.stderr
     assert "of 5 records that came since" in done.stderr
 

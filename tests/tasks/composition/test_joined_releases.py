@@ -20,11 +20,11 @@ from tasks.store.secret import seal
 
 FIGURES = {"people": 7, "below_k": 2, "by_labels": 1, "smallest": 2}
 NOTHING = dict.fromkeys(FIGURES, 0)
-OTHER: Any = SimpleNamespace(release="people-9", families=("another",), pseudonyms_may_be_there=True)
+OTHER: Any = SimpleNamespace(release="people-9", key_families=("another",), pseudonyms_may_be_there=True)
 
 
 def entry(release: str, *families: str) -> Any:
-    return SimpleNamespace(release=release, families=families, pseudonyms_may_be_there=True)
+    return SimpleNamespace(release=release, key_families=families, pseudonyms_may_be_there=True)
 
 
 class Registry:
@@ -32,21 +32,17 @@ class Registry:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self._patch, self.folded = folder, monkeypatch, list[Head | None]()
+        monkeypatch.setattr(pseudonym_families, "family_of", lambda _job, _source, columns, _registry: columns[0][0])
 
-        def family(_job: Any, _source: Any, columns: Any, _registry: Any, *, by_name: bool = True) -> str:
-            return columns[0][0] if by_name else "key"
-
-        monkeypatch.setattr(pseudonym_families, "family_of", family)
-
-    def index(self, *releases: str, name: str = "f", **changes: Any) -> None:
+    def index(self, *releases: str, **changes: Any) -> None:
         (self.folder / "f.sets").write_bytes(b"sets")
         said: dict[str, Any] = {"format": FORMAT, "family": "f", "key": "K", "file": "f.sets", "releases": releases, "k": 2}
         head = Head(**(said | {"sha256": file_digest(self.folder / "f.sets")} | changes))
-        (self.folder / f"{name}.family").write_text(seal(head.model_dump(mode="json")))
+        (self.folder / "f.family").write_text(seal(head.model_dump(mode="json")))
 
     def joined(self, entries: list[Any], figures: dict[str, int], *columns: str | tuple[str, ...]) -> tuple[Any, list[tuple[Any, ...]]]:
         def folded(_run: Any, release: str, _registry: Any, one: tuple[str, Any], head: Head | None) -> tuple[dict[str, int], Path | None]:
-            self.folded += [head] if one[0] != "key" else []
+            self.folded.append(head)
             return figures, self.folder / f"{one[0]}.{release}.next"
 
         self._patch.setattr(pseudonym_families, "_folded", folded)
@@ -55,10 +51,7 @@ class Registry:
         nothing: Any = None
         named = [(one,) if isinstance(one, str) else one for one in columns or ("file",)]
         found = join_releases(run, nothing, "people-0", registry, [Disclosed(one, nothing, None) for one in named])
-        told = [(one.releases, one.k, one.people, one.below_k, one.unmeasured) for one in found.joined]
-        # Each column by itself is of a family by its key too; of that there is a test of its own.
-        pending = tuple(path for path in found.pending if not path.name.startswith("key"))
-        return Joining(tuple(family for family in found.families if family != "key"), found.joined, pending), told
+        return found, [(one.releases, one.k, one.people, one.below_k, one.unmeasured) for one in found.joined]
 
 
 @pytest.fixture
@@ -81,25 +74,10 @@ def test_new_pseudonyms_of_a_known_key_join_nothing(registry: Registry) -> None:
     assert registry.joined([], FIGURES, "mail", "file")[0].joined != (), "another column is looked at by itself"
 
 
-def test_a_column_of_several_that_name_a_person_is_told_of_where_another_release_has_it_without_these(registry: Registry) -> None:
+def test_columns_of_one_key_are_one_family(registry: Registry) -> None:
     registry.index("people-1")
-    found, told = registry.joined([entry("people-1", "f")], FIGURES, ("mail", "file"), "mail", "file")
-    assert (found.families, [one.columns for one in found.joined], told) == (("m", "f"), [("file",)], [(1, 2, 7, 2, "")])
-    _, told = registry.joined([entry("people-1", "f")], FIGURES, ("file", "mail"), "file")
-    assert told == [(1, 2, 7, 2, "")], "of releases that have them all it tells nothing new"
-
-
-def test_a_release_that_calls_a_column_of_the_key_otherwise_is_told_of_once(registry: Registry) -> None:
-    registry.index("people-1")
-    registry.index("people-1", "people-2", family="key", name="key")
-    entries = [entry("people-1", "f", "key"), entry("people-2", "another", "key")]
-    found, told = registry.joined(entries, FIGURES)
-    assert ([one.columns for one in found.joined], told) == ([("file",)], [(2, 2, 7, 2, "")])
-    found, told = registry.joined(entries, FIGURES, "file", "mail")
-    assert [one.columns for one in found.joined] == [("file",), ("file", "mail")]
-    assert told == [(1, 2, 7, 2, ""), (2, 2, 7, 2, "")]
-    registry.index("people-1", family="key", name="key")
-    assert registry.joined(entries[:1], FIGURES)[1] == [(1, 2, 7, 2, "")], "known under the same name"
+    found, told = registry.joined([entry("people-1", "f")], FIGURES, ("mail", "file"), "file", "first")
+    assert (found.families, [one.columns for one in found.joined], told) == (("m", "f"), [("file", "first")], [(1, 2, 7, 2, "")])
 
 
 def test_the_first_release_of_a_family_joins_nothing(registry: Registry) -> None:
@@ -112,7 +90,7 @@ def test_the_first_release_of_a_family_joins_nothing(registry: Registry) -> None
 def test_a_release_that_the_index_lacks_is_told_of_beside_the_others(registry: Registry) -> None:
     registry.index("people-1")
     assert registry.joined([entry("people-1", "f"), entry("people-2", "f")], FIGURES)[1] == [(2, 2, 7, 2, INDEX_LOST)]
-    older = [SimpleNamespace(release="people-3", families=None, pseudonyms_may_be_there=there) for there in (True, False)]
+    older = [SimpleNamespace(release="people-3", key_families=None, pseudonyms_may_be_there=there) for there in (True, False)]
     [(releases, _, people, _, why)] = registry.joined([entry("people-1", "f"), *older[:1]], NOTHING)[1]
     assert (releases, people, why.split(",")[0]) == (2, 0, "another version of this program made some")
     assert registry.joined([entry("people-1", "f"), *older[1:]], NOTHING)[1] == []

@@ -304,7 +304,7 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
     registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
     entry = overlaps.register_release(known, "people-1", registry, ["f"])
     assert bool(entry.place) == is_folder
-    assert (entry.k, entry.records, entry.most, entry.qids, entry.columns, entry.families) == (3, 7, 9, ("q",), ("q",), ("f",))
+    assert (entry.k, entry.records, entry.most, entry.qids, entry.columns, entry.key_families) == (3, 7, 9, ("q",), ("q",), ("f",))
     assert (entry.files, entry.reach, entry.published) == (tuple(registry.keyed_file_digests(source)), (mine.records.reach, 1.0), False)
     found = registry.sketches_of(entry)
     assert found is not None
@@ -376,7 +376,7 @@ def test_a_short_line_states_each_count_at_risk_and_no_other(pair: Overlap) -> N
     for count, which in ((pair.shared_at_risk, "in both"), (pair.added_at_risk, "that came"), (pair.removed_at_risk, "that left since")):
         assert (which in line) == bool(count)
         if count:
-            [part] = [one for one in re.split(r"[,;] |are ", line) if which in one]
+            [part] = [one for one in re.split(r"[,;] |: ", line) if which in one]
             assert re.findall(r"\d+", part)[0] == str(count)
     assert ("break l or t" in line) == bool(pair.values_at_risk)
     assert ("no record below" in line or "no person below" in line) == pair.is_safe
