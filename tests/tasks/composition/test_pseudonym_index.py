@@ -51,7 +51,7 @@ class Index:
         )  # fmt: skip
         digests = self._artifact(release, dict(zip(("key", "everything", "labels"), map(list, zip(*rows, strict=True)), strict=True)))
         whose = self._artifact(f"{release} of", {"key": list(owners), "owner": list(owners.values())}) if owners else None
-        figures, self.path = pseudonym_families._folded(run, release, self.registry, ("f", Disclosed(("ssn",), digests, whose)), head)
+        figures, self.path = pseudonym_families._folded(run, release, self.registry, ("f", [Disclosed(("ssn",), digests, whose)]), head)
         self.published.add(release)
         return figures
 
