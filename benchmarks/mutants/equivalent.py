@@ -858,5 +858,18 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "tasks/writing/runs.py:_only_used: 1 -> (1 + 1) #4": "A place behind that of nulls is not looked at.",
     "tasks/writing/runs.py:_only_used: column.indices.null_count -> True": "Where no record has a null, none is at its place.",
+    "core/lattice/bounded_evaluations.py:Evaluations.rise: 0.0 -> (0.0 + 1)": (
+        "Where rises are not known all are alike, and they are only compared with each other."
+    ),
+    "core/units/set_tree.py:SetTree._make_room: 2 -> (2 + 1)": "A tree that is emptier takes more memory and holds the same.",
+    (
+        "core/units/spellings.py:character_marks: not other and pc.min(pc.binary_length(texts)).as_py() <= max(map(len, MISSING))"
+        " -> ((not other))"
+    ): ("Texts that are all too long to be one of these words are looked for among them, which takes longer."),
+    "core/recount/labels/label_spans.py:_beside_null: members, null -> null, members": "Positions are sorted right afterwards.",
+    (
+        "tasks/composition/by_contents.py:compare_by_contents: compared.by_contents and not any(part.in_fragment for side in sides for part"
+        " in side) -> ((compared.by_contents))"
+    ): ("A release is made of chunks or of fragments, and a fragment names no file that another release could have."),
 }
 """By the name of a mutant."""

@@ -99,10 +99,10 @@ def _beside(given: CellRewriting, classes: NDArray[np.int32], payload: pa.Record
 
 def _together(found: Sequence[Assigned]) -> Assigned:
     """Concatenate the classes and additional columns of a chunk's batches."""
-    names = list(found[0][1]) if found else []
-    whole = {name: pa.chunked_array([beside[name] for _, beside in found]).unify_dictionaries() for name in names}
+    # A chunk has a record, and so a batch.
+    whole = {name: pa.chunked_array([beside[name] for _, beside in found]).unify_dictionaries() for name in found[0][1]}
     plain = {name: pa.concat_arrays(column.chunks) for name, column in whole.items()}
-    return np.concatenate([np.empty(0, np.int32), *(classes for classes, _ in found)]), plain
+    return np.concatenate([classes for classes, _ in found]), plain
 
 
 def _assigned(given: CellRewriting, chunk: Chunk) -> Iterator[tuple[NDArray[np.int32], pa.RecordBatch]]:

@@ -176,3 +176,11 @@ def test_signs_that_just_fill_a_line_stay_on_it(more: float, line: int) -> None:
 def test_a_status_that_no_node_has_has_no_sign() -> None:
     failed = map_of("job", ["a", "b"], np.zeros((2, 3), np.int8), (0, 0))
     assert [words for _, _, words in words_of(heights_picture(failed, 400).body)][-2:] == ["the chosen one", f"{STATES[0]}: 6"]
+
+
+def test_a_picture_has_the_title_of_what_it_shows_and_its_alternative_text_counts_its_nodes() -> None:
+    pictures = [lattice_picture(small()), heights_picture(small(), 400), nodes_picture(small(), 300)]
+    assert [picture.title for picture in pictures] == ["The lattice of job", "The lattice of job", "Nodes of the lattice of job"]
+    counted = f"12 nodes: {'; '.join(f'3 {state}' for state in STATES)}. Chosen: sex 1, age 0, zip 1."
+    assert [picture.alt_text for picture in pictures] == [counted] * 3
+    assert [picture.width for picture in pictures] == [900, 400, 300]

@@ -18,8 +18,16 @@ from hypothesis import strategies as st
 
 from core.privacy import models
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
-from core.privacy.promise import Promise, hierarchical_closeness, ordered_closeness
-from schemas.registry.sensitive import HierarchicalSpec, OrderedSpec
+from core.privacy.promise import (
+    Promise,
+    distinct_diversity,
+    entropy_diversity,
+    equal_closeness,
+    hierarchical_closeness,
+    ordered_closeness,
+    recursive_diversity,
+)
+from schemas.registry.sensitive import DistinctSpec, EntropySpec, EqualSpec, HierarchicalSpec, OrderedSpec, RecursiveSpec
 from tests.laws import tried
 from tests.oracles.tables import observed
 
@@ -239,3 +247,27 @@ def test_values_are_as_far_apart_as_their_lowest_common_group_is_high() -> None:
     ]
     levels = [["cold flu", "asthma", "gout"], ["cold flu asthma", "gout"], ["cold flu asthma gout"]]
     assert joined == [{frozenset(group.split()) for group in level} for level in levels]
+
+
+@pytest.mark.parametrize("nulls", ["none", "value"])
+@pytest.mark.parametrize("lacks", [True, False])
+def test_a_diversity_has_the_numbers_of_its_settings_and_leaves_out_nulls_unless_they_are_values(nulls: str, lacks: bool) -> None:
+    domain = observed("ill", ["a", "b", "c", *[None] * lacks], pa.string())
+    null = 3 if lacks and nulls == "none" else None
+    made = (
+        distinct_diversity("ill", DistinctSpec.model_validate({"distinct": 2, "nulls": nulls}), domain, Path()),
+        entropy_diversity("ill", EntropySpec.model_validate({"entropy": 1.5, "nulls": nulls}), domain, Path()),
+        recursive_diversity("ill", RecursiveSpec.model_validate({"recursive": {"c": 0.3, "l": 2}, "nulls": nulls}), domain, Path()),
+    )
+    expected = (
+        DistinctDiversity("ill", 2, null),
+        EntropyDiversity("ill", 1.5, null),
+        RecursiveDiversity("ill", Fraction(3, 10), 2, null),
+    )
+    assert made == expected
+
+
+def test_where_all_values_are_equally_far_nothing_but_t_is_taken_from_the_settings() -> None:
+    domain = observed("ill", ["a", "b", None], pa.string())
+    made = equal_closeness("ill", EqualSpec.model_validate({"t": 0.25}), domain, Path())
+    assert (made.column, made.t, made.ranks, made.groups) == ("ill", 0.25, None, ())

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.recount import classes
@@ -251,6 +251,12 @@ def test_classes_of_one_value_are_as_many_as_is_said_or_at_least_so_many_by_pers
     assert one_value_counts_agree(manifest(one_value=counts, persons=PERSONS), found) == at_least
 
 
+@example({}, 1)
+@example({5: 1}, 1)
+@example({5: 1}, 2)
+@example({3: 1, 5: 2}, 2)
+@example({3: 1, 5: 2}, 3)
+@example({3: 1, 5: 2}, 4)
 @given(st.dictionaries(st.integers(1, 9), st.integers(1, 5), max_size=5), st.integers(1, 12))
 def test_k_persons_have_as_many_records_as_the_one_at_rank_k(persons: dict[int, int], k: int) -> None:
     falling = sorted((records for records, many in persons.items() for _ in range(many)), reverse=True)

@@ -97,6 +97,38 @@ def test_bins(dtype: pa.DataType, bounds: bool, data: st.DataObject, widths: lis
     every_level_is_read({"widths": widths} | ends, distinct(values, dtype), bounds=bounds)
 
 
+FRACTIONS: list[tuple[dict[str, Any], int]] = [
+    ({"widths": [1, 10]}, 0), ({"widths": [0.5, 10]}, 1), ({"widths": [0.25, 0.5]}, 2), ({"widths": [1], "origin": 0.125}, 3),
+    ({"widths": [1], "bottom": 0.5, "top": 9}, 1), ({"widths": [1], "bottom": 0, "top": 9.25}, 2),
+]  # fmt: skip
+"""Settings of bins, and the decimal places that the most precise of their numbers has."""
+
+
+@pytest.mark.parametrize(("said", "places"), FRACTIONS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_high_bound_of_a_bin_of_fractions_belongs_to_it_only_where_floats_cannot_tell_it_from_the_values_below(
+    said: dict[str, Any], places: int, sign: int
+) -> None:
+    """A float keeps fifteen digits, so that with as many places as the bins have it is exact below a power of ten."""
+    spec, most = quasi_identifier({**said}).hierarchy, 10.0 ** (15 - places)
+    assert isinstance(spec, WidthsHierarchy)
+    low, inexact = pa.array([0.0, sign * most / 2, None]), pa.array([0.0, None, sign * most])
+    below = pa.array([sign * np.nextafter(most, 0), 1.0])
+    exact = pa.array([Decimal(10**15) * sign]).cast(pa.decimal128(38, 3))
+    nothing = pa.nulls(2, pa.float64())
+    are_exact = [(low, low), (low, below), (exact, exact), (nothing, low)]
+    assert not any(is_closed(spec, pa.float64(), columns) for columns in are_exact)
+    assert all(is_closed(spec, pa.float64(), columns) for columns in [(low, inexact), (inexact, low), (exact, inexact)])
+    # Of whole numbers it always does.
+    assert is_closed(spec, pa.int16(), (low, low))
+
+
+def test_the_high_bound_of_a_bin_of_ranks_belongs_to_it() -> None:
+    spec = quasi_identifier({"widths": [2], "encode": True}).hierarchy
+    assert isinstance(spec, WidthsHierarchy)
+    assert is_closed(spec, pa.float64(), [pa.array([0.5, 1.5])])
+
+
 @pytest.mark.parametrize("dtype", [pa.int64(), pa.float64(), pa.float32(), pa.decimal128(9, 3)], ids=str)
 @given(st.data(), st.sampled_from([[1], [2, 4], [3]]), st.integers(0, 2))
 def test_bins_of_ranks(dtype: pa.DataType, data: st.DataObject, widths: list[int], origin: int) -> None:

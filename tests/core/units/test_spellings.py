@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,23 @@ def test_marks_say_which_characters_occur() -> None:
     assert [character_marks(pa.array(column)) for column in ([None, None], [1, 2])] == [0, 0]
     assert [may_be_alike(marks) for marks in (0, LOWER, UPPER, LOWER | UPPER, OTHER)] == [False, False, False, True, True]
     assert character_marks(pa.array(["A", "b", "C"]).slice(1, 1)) == LOWER
+
+
+def test_every_text_that_says_that_nothing_is_known_is_marked_whatever_stands_beside_it() -> None:
+    for word in MISSING:
+        for text in (word, word.upper()):
+            columns = [[text], [text, "longer than any of these"], ["7", text]]
+            assert [character_marks(pa.array(column)) & OTHER for column in columns] == [OTHER] * 3
+    # Such a text with more around it is none.
+    assert [character_marks(pa.array([text])) & OTHER for text in ("nulls", "n/a/", "---", "naa")] == [0] * 4
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_marks_are_those_of_the_first_and_of_the_last_character_of_each_kind(kind: pa.DataType) -> None:
+    found = {code: character_marks(pa.array([chr(code) * 5], kind)) for code in range(256)}
+    letters = {code: LOWER if chr(code).islower() else UPPER for code in range(128) if chr(code).isalpha()}
+    expected = {code: OTHER if code <= 32 or code >= 127 else letters.get(code, 0) for code in range(256)}
+    assert found == expected
 
 
 def test_of_many_persons_a_sample_is_looked_at_in_which_spellings_stay_together() -> None:

@@ -274,3 +274,36 @@ def test_where_no_record_stayed_came_or_left_none_is_counted(tmp_path: Path, lac
     assert figures is not None
     assert {part: (figures[part], figures[f"{part}_at_risk"]) for part in expected} == expected
     assert figures["changed"] == 0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("fragments", [False, True])
+def test_where_persons_alone_link_two_releases_no_record_is_known_by_its_file(tmp_path: Path, seed: int, fragments: bool) -> None:
+    """What either holds of a file is linked by other columns, so that equal digests of these are no equal records."""
+    stores, how = (Store(tmp_path / "mine"), Store(tmp_path / "theirs")), {"persons": True, "fragments": fragments}
+    files = drawn_releases(seed)
+    sides = side(stores[0], files[0], MINE, **how), side(stores[1], files[1], THEIRS, **how)
+    compared = ComparedContents(*sides, False, True, 3, Promises({"l": {"s": SAID}}, {}, ("s",), None))
+    figures, reason = compare_by_contents(job_with("who"), compared, *stores, tmp_path / "spill")
+    records = [
+        [one._replace(identity=(name, number)) for number, one in enumerate(seen(one, parts, **how))]
+        for name, one, parts in zip(("mine", "theirs"), files, (MINE, THEIRS), strict=True)
+    ]
+    expected = told_together(*records, 3, persons=True, again=True)
+    assert (reason, figures and figures["by"]) == ("", "persons")
+    assert figures is not None
+    assert {part: (figures[part], figures[f"{part}_at_risk"]) for part in expected} == expected
+    assert figures["values_at_risk"] == without_values(*records, 2, persons=True, again=True)
+
+
+@pytest.mark.parametrize("by_contents", [True, False])
+def test_releases_of_one_file_are_compared_though_nobody_is_in_both_only_where_contents_link_them(
+    tmp_path: Path, by_contents: bool
+) -> None:
+    drawn = drawn_releases(0)[0]["both"]
+    files = [{"both": [row._replace(person=first + number) for number, row in enumerate(drawn)]} for first in (1, 90)]
+    stores = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    sides: Any = [side(store, mine, [(("both", 6),)], persons=True, fragments=False) for store, mine in zip(stores, files, strict=True)]
+    compared = ComparedContents(*sides, by_contents, True, 3, Promises({}, {}, ("s",), None))
+    figures, reason = compare_by_contents(job_with("who"), compared, *stores, tmp_path / "spill")
+    assert (reason, figures and figures["by"]) == ("", "files" if by_contents else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from schemas.job.job import Job
 from tasks.composition import pseudonym_families
-from tasks.composition.pseudonym_families import Disclosed
+from tasks.composition.pseudonym_families import Disclosed, family_of
 from tasks.composition.registry import ReleaseRegistry
 from tasks.store.secret import FolderSecret
 from tasks.store.store import Artifact, Store
@@ -93,3 +94,44 @@ def test_a_release_that_was_not_published_is_taken_out_again(index: Index) -> No
     assert not pseudonym_families._lost(index.registry, "f", before)
     index.published.remove("people-2")
     assert index.fold("people-3", SECOND, 2)["people"] == 2
+
+
+KEY = {"env": "SKALD_KEY"}
+FORMS: list[tuple[str, dict[str, Any], str]] = [
+    ("hash", {"hash": {"key": KEY}}, ""),
+    ("hash", {"hash": {"key": KEY, "length": 16}}, ""),
+    ("hash", {"hash": {"key": {"file": "key"}}}, ""),
+    ("token", {"token": {"vault": KEY}}, ""),
+    ("encrypt", {"encrypt": {"key": KEY, "alphabet": "digits"}}, ""),
+    ("encrypt", {"encrypt": {"key": KEY, "alphabet": "lower", "separators": "-"}}, ""),
+    ("mask", {"mask": {"keep": 2}}, "two at the end"),
+    ("mask", {"mask": {"keep": 2, "from": "start"}}, "two at the beginning"),
+    ("shift", {"shift": {"subject": "who", "days": 30, "key": KEY}}, "by 30"),
+    ("shift", {"shift": {"subject": "who", "days": 30, "key": {"file": "key"}}}, "by 30"),
+    ("shift", {"shift": {"subject": "who", "days": 31, "key": KEY}}, "by 31"),
+]
+"""Treatments by kind, with the settings by which different values may get one pseudonym."""
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_columns_are_of_one_family_where_equal_values_have_equal_pseudonyms(tmp_path: Path, by_name: bool) -> None:
+    """Where different values have different pseudonyms, the key alone says which are equal, and no setting does."""
+
+    def family(form: int, *names: str, key: str = "k", secret: bytes = b"secret") -> str:
+        identifiers = [{"name": name, "treatment": FORMS[form][1]} for name in names]
+        columns = {"identifiers": identifiers, "quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}]}
+        source: Any = SimpleNamespace(keys={name: f"{key} of {name}" if key == "each" else key for name in names})
+        registry = ReleaseRegistry(tmp_path, FolderSecret(secret))
+        return family_of(Job.model_validate(job_of(columns=columns)), source, names, registry, by_name=by_name)
+
+    found = [family(form, "who") for form in range(len(FORMS))]
+    for one, other in combinations_with_replacement(range(len(FORMS)), 2):
+        assert (found[one] == found[other]) == (FORMS[one][::2] == FORMS[other][::2]), (FORMS[one], FORMS[other])
+    assert (family(0, "whose") == found[0]) == (not by_name)
+    others = [family(0, "who", key="another"), family(0, "who", secret=b"another"), family(0, "who", "whose"), family(0, "whose", "who")]
+    assert found[0] not in others
+    # Of columns that name a person together the first one's key is not the second one's.
+    assert (family(0, "who", "whose", key="each") == family(0, "whose", "who", key="each")) is False
+    # An index of an earlier run is found by it.
+    said = ["who" if by_name else None, "hash", None, "k"]
+    assert found[0] == FolderSecret(b"secret").keyed("family", [said])[:24]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,10 +116,10 @@ class Replayed:
     """A target with releases of which each replays another one, or none."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self._made = folder, dict[str, Manifest]()
+        self.folder, self._made, self.mine = folder, dict[str, Manifest](), {"age": "a"}
         monkeypatch.setattr(replay, "read_manifest", lambda place: self._made.get(place.name))
         monkeypatch.setattr(replay, "read_secrets", lambda _job: [])
-        monkeypatch.setattr(replay, "hierarchies_as_in", lambda *_: {"age": "a"})
+        monkeypatch.setattr(replay, "hierarchies_as_in", lambda *_: self.mine)
 
     def release(self, name: str, **said: Any) -> None:
         (self.folder / name).mkdir()
@@ -167,3 +168,21 @@ def test_a_release_that_notes_no_hierarchies_is_replayed_by_the_job_that_made_it
             replay.replayed_manifest(job)
     [(manifest_of_it, without, secrets)] = asked
     assert (manifest_of_it.release, without, secrets) == ("people-1", {"replay": None}, [])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "named"),
+    [
+        ({"zip": "b", "age": "a"}, "'zip'"), ({"zip": "z", "age": "b"}, "'age'"), ({"age": "b", "zip": "b"}, "'zip' and 'age'"),
+        ({"zip": "z"}, "'age'"), ({"zip": "z", "age": "a", "sex": "s"}, "'sex'"), ({"sex": "s", "zip": "b"}, "'zip', 'age' and 'sex'"),
+        ({"age": "a", "zip": "z"}, "'zip' and 'age'"),
+    ],
+)  # fmt: skip
+def test_each_quasi_identifier_that_is_another_one_in_a_release_is_named_once_and_all_if_only_their_order_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theirs: dict[str, str], named: str
+) -> None:
+    target = Replayed(tmp_path, monkeypatch)
+    target.mine = {"zip": "z", "age": "a"}
+    target.release("people-1", hierarchies=theirs)
+    with pytest.raises(ReplayError, match=re.escape(f"of release 'people-1' are not those of this job ({named}), so")):
+        target.of("people-1")

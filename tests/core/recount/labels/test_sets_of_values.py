@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -54,3 +55,24 @@ def test_a_list_of_values_covers_those_of_each_way_to_read_it(values: set[str], 
     covered = {value for way in parted(pieces, known) for value in way} if (begin, end) == ("{", "}") else set()
     places = {position: value for value, position in zip(known, axis.positions.tolist(), strict=True)}
     assert {places[position] for position in found} == covered
+
+
+@pytest.mark.parametrize("value", ["null", '"null"', '""null"', "b, null", "null, null"])
+def test_in_quotes_the_word_for_nulls_is_a_value(value: str) -> None:
+    """Without them it stands for nulls, the last position, and for the word besides where that is a value."""
+    known = sorted({"a", 'x"null"', value})
+    axis = label_axis(quasi_identifier({"prefix": [1]}), pa.array(known), Path(), ranges=False, prefixes=False)
+    places = {position: name for name, position in zip(known, axis.positions.tolist(), strict=True)} | {len(known): None}
+    said = {
+        f'{{"{value}"}}': {value},
+        f'{{a, "{value}"}}': {"a", value},
+        f'{{"{value}", x"null"}}': {value, 'x"null"'},
+        "{a, null}": {"a", None, *{"null"}.intersection(known)},
+        f'{{"{value}", null}}': {value, None, *{"null"}.intersection(known)},
+        f'{{a, "{value}", null}}': {"a", value, None, *{"null"}.intersection(known)},
+    }
+    # What is no value of the column is not made one by nulls beside it.
+    said |= {"{z, null}": set(), '{"z", null}': set()}
+    spans = read_labels(axis, list(said))
+    found = [{places[position] for position in spans.covered(number).tolist()} for number in range(len(said))]
+    assert dict(zip(said, found, strict=True)) == said
