@@ -112,7 +112,7 @@ def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
 
 @kernel
 def number_values(values: NDArray[np.int64], hash_slots: Counts, most_values: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Assign numbers to values by first occurrence; return both, empty if above ``most_values``.
+    """Assign numbers from 0 to values by first occurrence; return both, empty if above ``most_values``.
 
     Args:
         values: Shape (n,).

@@ -169,5 +169,5 @@ def release_risk(classes: Mapping[int, int], fully_suppressed_records: int, supp
 
 
 def preset_met(least: int) -> tuple[Decimal, str] | None:
-    """Return the strictest risk preset that a smallest class size meets, with its source, or None."""
+    """Return the strictest risk preset that a smallest class size meets, and its source; None if none."""
     return next(((threshold, source) for threshold, source in sorted(PRESETS.items()) if least >= least_class(threshold)), None)

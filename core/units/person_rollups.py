@@ -109,7 +109,7 @@ class PersonRollUps(RollUps[Cells]):
         self._people = {root.node: CachedPersonCounts(weights.astype(self._weight), persons)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
-        """Return a node's classes with their records, and persons exact enough to decide k.
+        """Return a node's classes; their persons are exact, or an upper bound on the same side of k.
 
         Args:
             node: Level of each axis.
@@ -155,7 +155,7 @@ class PersonRollUps(RollUps[Cells]):
         return spread_of_keys(found, counts, source_counts)
 
     def source_value_counts(self, column: str, axis: int, value_count: int) -> Counts:
-        """Return the number of source persons with each value of a sensitive column, shape (values,)."""
+        """Return source persons by sensitive value: stored counts, else counted from the root, (values,)."""
         return self._people[self._kept[0].node].persons.source_value_counts(
             column, self._kept[0].codes[:, axis].astype(np.int64), value_count
         )

@@ -150,15 +150,15 @@ class CellPersons(Unit):
         found, places = np.unique(keys, return_inverse=True)
         return spread_of_keys(found, self.count(places, len(found)), source_counts)
 
-    def source_value_counts(self, column: str, codes: Integers, size: int) -> Counts:
-        """Return the number of source persons with each value of a sensitive column, shape (size,).
+    def source_value_counts(self, column: str, value_of: Integers, size: int) -> Counts:
+        """Return source persons by sensitive value: stored counts, else counted from these cells, (size,).
 
         Args:
-            column: Its name.
-            codes: Shape (cells,), the value of each cell; looked at where the cells are all there are.
+            column: Name of the sensitive column.
+            value_of: Shape (cells,), the value of each cell; not read where counts of the whole source are stored.
             size: How many values there are.
         """
-        return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
+        return self.source_counts[column] if column in self.source_counts else self.count(value_of, size)
 
     def persons_not_before(self, before: NDArray[np.bool_], class_of: Integers, class_count: int) -> Counts:
         """Return the number of persons of each class who are in none of the given cells, shape (classes,).

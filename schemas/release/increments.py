@@ -314,7 +314,7 @@ def joint_warnings(release: ComparedRelease) -> tuple[str, ...]:
 
 
 def composition_warning(release: ComparedRelease) -> str:
-    """Return a warning that this release and earlier ones put people at risk together; empty if not."""
+    """Return warnings that earlier releases add risk, or that some were not compared; empty without any."""
     unsafe = [one for one in release.compositions if not one.is_safe]
     pairs = [one for one in unsafe if isinstance(one, Overlap) and one.known_at_risk]
     joins = [one for one in unsafe if isinstance(one, Joined) and one.below_k]

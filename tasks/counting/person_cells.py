@@ -124,7 +124,7 @@ def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> Per
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
-    """Return how many shares of persons fit memory one at a time, and whether all incidences fit."""
+    """Return in how many shares of persons to count within memory, and whether all person–cell pairs fit."""
     room, size = memory // PART, sum(part.rows for part in pairs)
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
@@ -225,7 +225,7 @@ PositionNumbers = NDArray[np.int32]
 
 
 def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
-    """Return the QID positions of each word, and the divisor that drops sensitive columns; 0 if no QIDs."""
+    """Return per word its QID positions, and the divisor that drops sensitive columns, 0 if it has no QID."""
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     mine = [[position for position in positions if position < qids] for positions in packing.words]
     return [(positions, packing.weights[positions[-1]] if positions else 0) for positions in mine]

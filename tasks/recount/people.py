@@ -234,10 +234,11 @@ def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]],
     return found
 
 
-def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
-    """Return, by kind of columns, how many persons are unique or below k; needs table ``combinations``.
+def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
+    """Count by kind of columns beside the QIDs the persons unique or below k by them; empty if unknown.
 
-    Nothing is counted where the job names no persons, or the files lack what their records publish.
+    Kinds are insensitive and sensitive columns and pseudonyms, each counted alone and with the labels of QIDs. The table ``combinations``
+    must have those labels. Nothing is counted where the job names no persons, or the files lack what their records publish.
 
     Args:
         job: The job.
