@@ -240,7 +240,7 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
 
 @kernel
 def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, share_count: int) -> int:
-    """Set in ``marks`` the bit each cell hashes to, if in the given share; return the number of new bits.
+    """Set the bits that cells hash to in one share of all bits, ``marks``; return the number of new bits.
 
     Args:
         cells: Shape (n,).

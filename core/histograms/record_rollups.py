@@ -201,7 +201,7 @@ class RecordRollUps(RollUps[Form]):
         super().__init__(SparseCells(root.node, root.packing, root.words, narrow_counts(root)), hierarchies, capacity, decided)
 
     def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
-        """Return the records of each occupied cell of a node, in no fixed order; ``keep`` may cache them.
+        """Return each occupied cell's number of records at a node, in no fixed order; ``keep`` may cache them.
 
         The node is at or above the root's.
 
@@ -225,7 +225,7 @@ class RecordRollUps(RollUps[Form]):
         return Histogram(node, packing, *count_cells(made.words, packing.product, made.counts.astype(np.int64)))
 
     def count_cells(self, node: Node, *, keep: bool = False) -> tuple[NDArray[np.int64], Callable[[NDArray[np.bool_]], Cells]]:
-        """Return the records of each cell of a node, and a function that unpacks cells by a mask.
+        """Return each cell's number of records at a node, and a function that unpacks cells by a mask.
 
         Records are as in ``counts``; the mask has shape (cells,).
         """
@@ -239,7 +239,7 @@ class RecordRollUps(RollUps[Form]):
         return occupied_counts(made.counts), chosen
 
     def numbered(self, node: Node) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
-        """Return the root's cells, the class number of each at a node, and the records of each class."""
+        """Return the root's cells, each one's class number at a node, and each class's number of records."""
         cells = self._root_cells
         self.made += cells.node != node
         numbers, size = number_coarser(cells, node, self._hierarchies)

@@ -140,7 +140,7 @@ def risk_of(table: ClassSizes, suppressed_records: int = 0, threshold: Decimal =
 
 
 def without_masked(classes: Mapping[int, int], fully_suppressed_records: int, masked_records: int) -> dict[int, int]:
-    """Return the numbers of classes by size without that of masked records, if it holds no others.
+    """Return how many classes have each size, less the class of masked records if it holds no others.
 
     A class that publishes ``*`` in every QID and holds other records besides the masked ones stays: no reader can distinguish them.
 

@@ -84,7 +84,7 @@ def failing_persons(numbers: NDArray[np.uint64], k: int) -> int:
 
 
 def class_of_each(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the class of each person, shape (persons,), and the persons of each class, shape (classes,)."""
+    """Return each person's class, shape (persons,), and each class's number of persons, shape (classes,)."""
     if _are_dense(numbers):
         counts = np.bincount(numbers.view(np.int64))
         there = counts > 0

@@ -136,7 +136,7 @@ class PersonRollUps(RollUps[Cells]):
         return PersonClasses(node, records, persons, base, numbers, there)
 
     def spread(self, classes: PersonClasses, axis: int, source_counts: Counts, *, exact: bool) -> Spread:
-        """Return the persons with each sensitive value in each class; upper bounds unless ``exact``.
+        """Count the persons of each class by sensitive value; counts are upper bounds unless ``exact``.
 
         Each person counts once for each value.
 

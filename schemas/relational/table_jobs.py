@@ -134,7 +134,7 @@ def tables_policy_faults(policy: Policy, job: TablesJob) -> list[str]:
 
 
 def unit_job(job: TablesJob) -> Job:
-    """Return the one-table job of the unit's table, whose work folder all tables use."""
+    """Return the one-table job of the unit (the table of persons), whose work folder all tables use."""
     return table_job(job, job.tree.unit)
 
 

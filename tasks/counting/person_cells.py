@@ -109,7 +109,7 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
 
 
 def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Return which persons have records in each of the wanted cells, computed share by share of persons."""
+    """Return the persons of each of the wanted cells, counted one share of the persons at a time."""
     shares, holds = shares_of(source_persons.pairs, source_persons.memory)
     places = list(_places(source_persons, wanted, kept=shares > 1))
 
@@ -120,7 +120,7 @@ def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> Per
             else reader_of_artifact(source_persons.store, source_persons.key(wanted, "person_cells", number, shares), person_cells)
         )
 
-    return shared_persons(source_persons.pairs, places, wanted.cells, shares, source_persons.store, keep)
+    return persons_in_shares(source_persons.pairs, places, wanted.cells, shares, source_persons.store, keep)
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
@@ -129,7 +129,7 @@ def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
 
-def shared_persons(
+def persons_in_shares(
     pairs: Sequence[Artifact],
     cell_positions: Sequence[Numbers] | None,
     cell_count: int,

@@ -189,7 +189,7 @@ Counts = dict[Kind, TogetherCount]
 def columns_to_combine(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
-    """Return by kind (insensitive, sensitive, pseudonyms) the published columns to count together.
+    """Return by kind (insensitive, sensitive, pseudonyms) the published columns whose combinations count.
 
     Columns of no other kind are insensitive.
 
@@ -209,7 +209,7 @@ def columns_to_combine(
 
 
 def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
-    """Return by kind the published columns of a job's release to count together."""
+    """Return by kind the published columns of a job's release whose combinations count."""
     return columns_to_combine(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )
