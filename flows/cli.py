@@ -249,7 +249,7 @@ def clean(
     """
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
-    from tasks.store.work import remove_artifacts
+    from tasks.store.work import clean_work
 
     if is_of_tables(job, settings or ()):
         from schemas.relational.table_jobs import unit_job
@@ -264,7 +264,7 @@ def clean(
         freed = remove_unneeded(loaded, keep_last, keep_days)
         said = f"Removed {freed / 1e6:,.1f} MB of artefacts" if freed else "No artefact is older than what is kept"
         return Screen(highlight=False).print(f"{said}. The key of digests and the newest release's artefacts stay.")
-    freed, left, at_work = remove_artifacts(loaded)
+    freed, left, at_work = clean_work(loaded)
     said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
     if left:
         stay = "entries stay" if left > 1 else "entry stays"

@@ -251,7 +251,7 @@ def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, is_a
 
 
 def people_per_class_set(people: Codes, classes: Codes) -> Codes:
-    """Return, by ascending person, the number of persons in the same set of classes, shape (persons,)."""
+    """Return by ascending person how many persons have the same set of classes, that one too, (persons,)."""
     pairs = np.unique(np.stack([people, classes], axis=1), axis=0)
     names = _mixed(pairs[:, 1].astype(np.uint64))
     _, who = np.unique(pairs[:, 0], return_inverse=True)

@@ -136,7 +136,7 @@ def gower_points(
 
 
 def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
-    """Return each code's group at every level below the root, or, for no hierarchy, the codes alone.
+    """Return each code's group at each level below the root, or its number alone without a hierarchy.
 
     Nulls are negative.
     """

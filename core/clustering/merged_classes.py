@@ -53,7 +53,7 @@ class Criteria:
         return self._table(classes).failing(self.promise)
 
     def column_broken_by_holders(self) -> str | None:
-        """Return the column that alone, by a value with too many holders, makes all records fail; or None."""
+        """Return the column whose too widely held value alone makes one class of all records fail; else None."""
         records = len(next(iter(self.values.values()), ()))
         if not records:
             return None
@@ -67,12 +67,12 @@ class Criteria:
 
 
 def smaller_than(k: int, unit: Unit = EVERY_RECORD) -> Fails:
-    """Return a function that marks classes of fewer than k persons, or records without a person column."""
+    """Return a function that marks classes of fewer than k persons, or k records where none are named."""
     return lambda classes: Promise(k).too_few(unit.per_class(classes))
 
 
 def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> tuple[NDArray[np.int32], int]:
-    """Merge failing classes into the nearest until none fails or one is left; return also how many.
+    """Merge failing classes into the nearest until none fails or one is left; return also how many failed.
 
     All that fail in one pass are merged at once, so that the outcome does not depend on where one begins. Classes that are nearest to one
     another become one. Of equally near classes the one with the lower number is taken.

@@ -82,7 +82,7 @@ def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: 
 
 @kernel
 def sizes_with_persons(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers, people: Owners, k: int) -> Numbers:
-    """Return how many near records leave k persons in both halves of each segment, (s,); 0 if none do.
+    """Return per segment how many near records leave k persons on both sides, (s,); 0 if no number does.
 
     The persons of the nearest records grow with the rank and those of the others shrink. So the ranks that keep k persons are neighbours,
     and the one next to the wanted rank is taken.

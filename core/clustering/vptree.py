@@ -98,7 +98,7 @@ class VantageTree:
         distances: NDArray[np.int64],
         people: NDArray[np.int32] | None = None,
     ) -> NDArray[np.int64]:
-        """Put each segment's near records first in ``order``; return how many, or 0 if it is not split.
+        """Put each segment's near records first in ``order``; return the number of near ones, 0 if not split.
 
         Args:
             points: The records.

@@ -105,7 +105,7 @@ UNITS = ("s", "ms", "us", "ns")
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return the type that holds the values of both types, or None; dictionaries count as their values."""
+    """Return the type that holds all values of both types, dictionaries as their values; None without one."""
     one, other = plain_type(one), plain_type(other)
     if one == other or pt.is_null(other):
         return one
@@ -223,7 +223,7 @@ def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
 
 
 def inclusive_moments(dtype: pa.DataType) -> tuple[Moment, Moment] | None:
-    """Return the first and last value of a date or time type that may be published, or None.
+    """Return the first and last publishable value of a date or time type; None for other types.
 
     Both are inclusive; None is for types without such ends. Dates and times as in ``agreed_moments``, with the last of the days too
     whatever the zone: 9999-12-31 is what many write for never, and nothing is worked out from it. A time of the day is less than a day.

@@ -54,7 +54,7 @@ class Domain:
 
     @property
     def people(self) -> NDArray[np.int64]:
-        """The units that k counts at each value, shape (m,): persons where known, else records."""
+        """The number of units that k counts at each value, shape (m,): persons where known, else records."""
         return self.counts if self.persons is None else self.persons
 
 

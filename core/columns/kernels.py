@@ -112,7 +112,7 @@ def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
 
 @kernel
 def number_values(values: NDArray[np.int64], hash_slots: Counts, most_values: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Assign numbers to values by first occurrence; return both, empty if above ``most_values``.
+    """Assign numbers from 0 to values by first occurrence; return both, empty if above ``most_values``.
 
     Args:
         values: Shape (n,).
@@ -240,7 +240,7 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
 
 @kernel
 def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, share_count: int) -> int:
-    """Set in ``marks`` the bit each cell hashes to, if in the given share; return the number of new bits.
+    """Set the bits that cells hash to in one share of all bits, ``marks``; return the number of new bits.
 
     Args:
         cells: Shape (n,).

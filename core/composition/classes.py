@@ -60,7 +60,7 @@ class JointCells:
                 self.fits = len(self._parts[0][1]) <= self._most
 
     def classes(self, recodings: Sequence[Sequence[Stage]]) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
-        """Return the class of each joint cell in each recoding, and the records of each cell.
+        """Return each joint cell's class in each recoding, and each cell's number of records.
 
         A class is that of the first stage that has one.
 

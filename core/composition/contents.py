@@ -234,7 +234,7 @@ class ValueSets:
 
     @property
     def sets(self) -> Digests:
-        """The digest of each person's set, shape (persons,)."""
+        """The digest of each person's set, shape (persons,); without meaning for persons who have no rows."""
         return np.where(self._rows.sums == NOBODY, np.uint64(1), self._rows.sums)
 
     def members(self) -> tuple[Digests, Digests]:

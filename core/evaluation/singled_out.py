@@ -100,7 +100,7 @@ def sample_uniqueness(digests: Digests, k: int) -> SampleUniqueness:
 
 
 def column_uniqueness(columns: Mapping[str, Digests], known: Sequence[str], k: int) -> dict[str, ColumnUniqueness]:
-    """Count people unique by each column alone, with the known columns, and by these without it.
+    """Count people unique or below k by each column alone, with the known ones, and by those without it.
 
     Args:
         columns: Digests by column, each of shape (people,).
@@ -121,7 +121,7 @@ def column_uniqueness(columns: Mapping[str, Digests], known: Sequence[str], k: i
 
 
 def level_uniqueness(levels: Sequence[Numbers], others: Digests, column: int, k: int) -> list[LevelUniqueness]:
-    """Count the people unique at each level of a column, by it alone and with the other known columns.
+    """Count people unique or below k at each level of a column, by it alone and with the known columns.
 
     Args:
         levels: For each level the group of each person, shape (people,).

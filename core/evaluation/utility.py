@@ -62,7 +62,7 @@ class Meaning:
         return np.bincount(self.labels, weights=numbers[self.codes]) / self.members
 
     def share_of_chosen(self, chosen: Floats) -> Floats:
-        """Return what ``share`` does of zeros and ones, whose sums have no rounding.
+        """Return the share of each label's codes that are chosen: ``share`` of zeros and ones, by fewer sums.
 
         Sums up to each code are made once, so that a range costs two look-ups and not one for each of its codes.
         """

@@ -135,7 +135,7 @@ class Proposal:
 
     @property
     def publish_setting(self) -> str | None:
-        """The job's word for ``publish``: ``shared``, or None for a QID and for an unpublished column."""
+        """The job's word for ``publish``: ``shared`` for sensitive, insensitive and weight columns, else None."""
         return "shared" if self.role in {"sensitive", "insensitive", "weight"} else None
 
 
@@ -271,7 +271,7 @@ def _by_counts(profile: ColumnProfile) -> Judged:
 
 
 def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:
-    """Return a YAML hierarchy that fits a column's type, None where none does, and a hint."""
+    """Return a YAML hierarchy for a column's type, None if none fits, and a hint, empty if none is needed."""
     match profile.kind:
         case "boolean":
             return '{tree: {"*": ["true", "false"]}}', ""

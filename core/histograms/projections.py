@@ -166,10 +166,10 @@ class Projection:
         return int(np.count_nonzero(self._dense))
 
     def result(self) -> Histogram:
-        """Return the summed histogram; no cell can be added after this call."""
+        """Return the summed histogram and give up the array: a later ``add`` raises ``AttributeError``."""
         cells, counts = occupied(self._dense)
-        # A slice would keep the whole array alive.
-        self._dense = np.empty(0, self._dense.dtype)
+        # The array is the largest here. Kernels do not check bounds, so that no emptied one takes its place.
+        del self._dense
         return Histogram(self._node, self._packing, (cells,), counts)
 
 
@@ -329,8 +329,12 @@ class Combinations:
         self._filled += len(counts)
 
     def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the distinct record counts, ascending, and how many combinations have each; call it once."""
-        rows, self._rows = self._rows[: self._filled], np.empty(0, np.int64)
+        """Return the distinct record counts, ascending, and the combinations with each; call it only once.
+
+        The rows are given up: a second call, or a later ``add``, raises ``AttributeError``.
+        """
+        rows = self._rows[: self._filled]
+        del self._rows
         ends = [len(rows) * number // RUNS for number in range(RUNS + 1)]
 
         def ordered(some: slice) -> None:

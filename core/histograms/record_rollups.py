@@ -140,24 +140,26 @@ class SparseCells:
     @property
     def nbytes(self) -> int:
         """The bytes of the cells, packed and unpacked together."""
-        a_cell = self.counts.itemsize + sum(word.itemsize for word in self.words) + self.bundles.dtype.itemsize * self.bundles.number
+        a_cell = (
+            self.counts.itemsize + sum(word.itemsize for word in self.words) + self.qid_bundles.dtype.itemsize * self.qid_bundles.number
+        )
         return a_cell * len(self.counts)
 
     @cached_property
-    def bundles(self) -> Bundles:
-        """The bundles of QIDs by whose codes cells are unpacked."""
+    def qid_bundles(self) -> Bundles:
+        """Neighbouring QIDs that are unpacked as one code, to save look-ups; a word may hold several."""
         return Bundles(self.packing, most=min(max(len(self.counts) // PER_ENTRY, LEAST_BUNDLE), MOST_BUNDLE))
 
     @cached_property
     def bundled(self) -> NDArray[np.unsignedinteger[Any]]:
         """The bundle codes of the cells, shape (bundles, cells)."""
-        codes = np.empty((self.bundles.number, len(self.counts)), self.bundles.dtype)
+        codes = np.empty((self.qid_bundles.number, len(self.counts)), self.qid_bundles.dtype)
 
         def take_apart(some: slice) -> None:
             # A few at a time, so that what is put the other way round is at hand.
             for first in range(some.start, some.stop, AT_HAND):
                 rows = slice(first, min(first + AT_HAND, some.stop))
-                codes[:, rows] = self.bundles.codes(tuple(word[rows] for word in self.words)).T
+                codes[:, rows] = self.qid_bundles.codes(tuple(word[rows] for word in self.words)).T
 
         parts_in_parallel(take_apart, len(self.counts))
         return codes
@@ -172,12 +174,12 @@ class SparseCells:
             packing: Of the node.
             hierarchies: One per QID.
         """
-        places = self.bundles.varying_bundles(packing.sizes)
+        places = self.qid_bundles.varying_bundles(packing.sizes)
         step = places[1] - places[0] if len(places) > 1 else 1
         evenly = range(places[0], places[-1] + 1, step)
         # Any two of three are evenly spaced, and nothing is copied.
         rows = self.bundled[places[0] : places[-1] + 1 : step] if list(evenly) == places else self.bundled[places]
-        return rows.T, *self.bundles.bundle_weights(group_weights(self.node, node, packing, hierarchies), places)
+        return rows.T, *self.qid_bundles.bundle_weights(group_weights(self.node, node, packing, hierarchies), places)
 
 
 Form = CountGrid | SparseCells
@@ -199,7 +201,7 @@ class RecordRollUps(RollUps[Form]):
         super().__init__(SparseCells(root.node, root.packing, root.words, narrow_counts(root)), hierarchies, capacity, decided)
 
     def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
-        """Return the records of each occupied cell of a node, in no fixed order; ``keep`` may cache them.
+        """Return each occupied cell's number of records at a node, in no fixed order; ``keep`` may cache them.
 
         The node is at or above the root's.
 
@@ -223,7 +225,7 @@ class RecordRollUps(RollUps[Form]):
         return Histogram(node, packing, *count_cells(made.words, packing.product, made.counts.astype(np.int64)))
 
     def count_cells(self, node: Node, *, keep: bool = False) -> tuple[NDArray[np.int64], Callable[[NDArray[np.bool_]], Cells]]:
-        """Return the records of each cell of a node, and a function that unpacks cells by a mask.
+        """Return each cell's number of records at a node, and a function that unpacks cells by a mask.
 
         Records are as in ``counts``; the mask has shape (cells,).
         """
@@ -237,7 +239,7 @@ class RecordRollUps(RollUps[Form]):
         return occupied_counts(made.counts), chosen
 
     def numbered(self, node: Node) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
-        """Return the root's cells, the class number of each at a node, and the records of each class."""
+        """Return the root's cells, each one's class number at a node, and each class's number of records."""
         cells = self._root_cells
         self.made += cells.node != node
         numbers, size = number_coarser(cells, node, self._hierarchies)

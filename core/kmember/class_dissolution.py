@@ -23,7 +23,7 @@ from core.recoding.price_kernels import Numbers, Prices, RankPositions, whole
 
 @kernel
 def dissolve_classes(records: CodedRecords, prices: Prices, classes: Classes) -> int:
-    """Dissolve in place each class whose records cost less in other classes; return how many.
+    """Dissolve in place each class whose records cost less in others; return the number dissolved.
 
     Where labels are groups, records often fit under labels that others publish already.
     """
@@ -105,7 +105,7 @@ def _placed(
 
 @kernel
 def split_grown(records: CodedRecords, prices: Prices, classes: Classes, k: int) -> int:
-    """Split in place each class of 2k records or more into as many as it can give; return how many.
+    """Split in place each class of 2k records or more into as many as it can give; return how many split.
 
     It never costs more.
     """

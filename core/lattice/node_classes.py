@@ -61,7 +61,7 @@ class NodeClasses(ABC):
 
     @abstractmethod
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> RolledClasses:
-        """Return the equivalence classes of a node, with their records and units.
+        """Return the equivalence classes of a node, with their numbers of records and units.
 
         Args:
             node: Level of each axis.

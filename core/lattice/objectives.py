@@ -242,7 +242,7 @@ def domain_shares(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
 
 
 def bits(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
-    """Return log2 of the source records in each group, shape (groups,).
+    """Return log2 of the number of source records in each group, shape (groups,).
 
     The loss of a record against its value is the difference from this figure at level 0.
     """

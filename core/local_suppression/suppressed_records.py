@@ -50,9 +50,9 @@ class MaskableClasses:
 
 
 def classes_to_mask(unpublished: RareCombinations, maskable: Sequence[MaskableClasses], promise: Promise) -> list[NDArray[np.bool_]] | None:
-    """Return masks of published combinations to mask along, so that the mask has k units; None if no use.
+    """Return by part what to mask so that the mask has k units; None if none is safe and worth its loss.
 
-    Return the masked combinations of each part, or None if no mask is safe and worth its loss.
+    What a part is to have masked is a mask of its published combinations.
 
     Args:
         unpublished: What is not published.
@@ -228,7 +228,7 @@ def _with_rest(
 
 
 def masked_with(unpublished: RareCombinations, maskable: Sequence[MaskableClasses], promise: Promise) -> list[Bools] | None:
-    """Return a mask of each part's combinations to mask with suppressed ones; None without a safe mask."""
+    """Return by part what to mask with suppressed records, nothing if they are k; None if none is safe."""
     whole = unpublished.classes.union(np.ones(len(unpublished.counts), np.bool_))
     if not promise.too_few(whole.units)[0]:
         return [np.zeros(len(lender.classes), np.bool_) for lender in maskable]

@@ -90,7 +90,7 @@ def one_class_keeps(cutting: Cutting, rows: RowTable) -> bool:
 
 
 def column_broken_by_holders(cutting: Cutting, rows: RowTable) -> str | None:
-    """Return the column of a value with too many holders if by this alone all rows fail; else None.
+    """Return the column whose too widely held value alone makes one class of all rows fail; else None.
 
     All rows are looked at as one class. They may still be cut: in each of two halves there may be few enough holders.
     """

@@ -157,7 +157,7 @@ def cut_of(
     mode: int,
     k: int,
     demands: Demands | None,
-    tried: Demands | None,
+    stop_demands: Demands | None,
     people: PersonsByRow | None,
     room: CutBuffers,
     prices: CutPrices | None,
@@ -172,13 +172,13 @@ def cut_of(
         mode: STRICT, MEDIAN or RELAXED.
         k: Persons or records that both halves must have.
         demands: What they must keep besides, where a refused cut is followed by the next best; None for nothing.
-        tried: The same where the best cut that k allows is the only one, and a refusal ends it; None for nothing.
+        stop_demands: The same where the best cut that k allows is the only one, and a refusal ends it; None for nothing.
         people: Whose the records are.
         room: Scratch.
         prices: Of the score that prices every cut.
     """
     cut = choose_cut(rows, bounds, scale, score, mode, k, demands, people, room, prices)
-    if tried is not None and cut[0] >= 0 and not keeps_without_disclosure(rows, bounds, cut, tried, people, room):
+    if stop_demands is not None and cut[0] >= 0 and not keeps_without_disclosure(rows, bounds, cut, stop_demands, people, room):
         return NO_CUT
     return cut
 
@@ -192,12 +192,12 @@ def cut_all(
     mode: int,
     k: int,
     demands: Demands | None,
-    tried: Demands | None,
+    stop_demands: Demands | None,
     people: PersonsByRow | None,
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cut nodes until no cut is allowed, reordering ``rows``; return where each class starts.
+    """Cut nodes until no cut is allowed or a refusal ends it, reordering ``rows``; return class starts.
 
     Args:
         rows: All rows.
@@ -222,7 +222,7 @@ def cut_all(
             room.most[qid] = stack[depth, 2 + qid]
         cut = NO_CUT
         if end - first > small:
-            cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
+            cut = cut_of(rows, (first, end), scale, score, mode, k, demands, stop_demands, people, room, prices)
         if cut[0] < 0:
             if classes + 1 == starts.shape[0]:
                 longer = np.empty(2 * classes + 2, np.int64)

@@ -71,14 +71,15 @@ def cut_tree(
     mode: int,
     k: int,
     demands: Demands | None,
-    tried: Demands | None,
+    stop_demands: Demands | None,
     people: PersonsByRow | None,
     room: CutBuffers,
     prices: CutPrices | None,
 ) -> Numbers:
-    """Cut nodes until no cut is allowed, reordering ``rows``; return the tree of cuts.
+    """Cut nodes until no cut is allowed or a refusal ends it, reordering ``rows``; return the cut tree.
 
-    The cuts are those of ``mondrian_cuts.cut_all``.
+    The cuts are those of ``core.mondrian.cuts.cut_all``. A cut that breaks ``demands`` is followed by the next best; one that breaks
+    ``stop_demands`` ends the node.
 
     Returns:
         Shape (nodes, 3): the QID that a node is cut by or LEAF, the greatest rank that goes left, and the left child, after which comes the
@@ -91,7 +92,7 @@ def cut_tree(
     while depth:
         depth -= 1
         first, end, at = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
+        cut = cut_of(rows, (first, end), scale, score, mode, k, demands, stop_demands, people, room, prices)
         if cut[0] < 0:
             nodes[at, 0], nodes[at, 1], nodes[at, 2] = LEAF, 0, leaves
             leaves += 1

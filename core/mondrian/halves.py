@@ -26,7 +26,7 @@ def is_allowed_cut(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> bool:
-    """Return whether both halves of a cut have k persons and keep the privacy model.
+    """Return whether both halves of a cut have k units and keep what a privacy model demands, if any.
 
     Args:
         rows: All rows.

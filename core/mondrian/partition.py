@@ -100,7 +100,7 @@ class Rules:
 
     @property
     def kernel_demands(self) -> tuple[Demands | None, Demands | None]:
-        """Rules besides k as two, one None: on refusal the first has other cuts tried, the second stops."""
+        """Rules besides k, in the first place if a refusal leads to the next cut, else second; other None."""
         if not self.columns:
             return None, None
         return (self.demands, None) if self.refused == "next" else (None, self.demands)

@@ -92,7 +92,7 @@ class Promise:
         return Promise(self.k, (*self.models, *added)) if added else self
 
     def column_broken_by_holders(self, units: Counts, spreads: Spreads) -> str | None:
-        """Return the column of a value with too many holders if one class fails by this alone; else None.
+        """Return the column whose too widely held value alone makes the one class fail; else None.
 
         Args:
             units: Shape (1,), as for ``failing``.

@@ -236,7 +236,7 @@ def type_of_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None
 
 
 def type_of_ciphers(spec: EncryptTreatment, dtype: pa.DataType) -> pa.DataType | None:
-    """Return the published type of encrypted values, or None: text, or int64 for integers with a width."""
+    """Return the type of encrypted values: int64 for integers with a width, text for text, else None."""
     numeric = spec.encrypt.width is not None
     text = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
     return pa.int64() if numeric and pa.types.is_integer(dtype) else pa.string() if text and not numeric else None

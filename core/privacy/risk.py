@@ -140,7 +140,7 @@ def risk_of(table: ClassSizes, suppressed_records: int = 0, threshold: Decimal =
 
 
 def without_masked(classes: Mapping[int, int], fully_suppressed_records: int, masked_records: int) -> dict[int, int]:
-    """Return the numbers of classes by size without that of masked records, if it holds no others.
+    """Return how many classes have each size, less the class of masked records if it holds no others.
 
     A class that publishes ``*`` in every QID and holds other records besides the masked ones stays: no reader can distinguish them.
 
@@ -169,5 +169,5 @@ def release_risk(classes: Mapping[int, int], fully_suppressed_records: int, supp
 
 
 def preset_met(least: int) -> tuple[Decimal, str] | None:
-    """Return the strictest risk preset that a smallest class size meets, with its source, or None."""
+    """Return the strictest risk preset that a smallest class size meets, and its source; None if none."""
     return next(((threshold, source) for threshold, source in sorted(PRESETS.items()) if least >= least_class(threshold)), None)

@@ -121,7 +121,7 @@ def cut_grid_lines(
 
 
 def records_by_class(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the record numbers class by class, and the positions where classes start and end.
+    """Return record numbers class by class, and where classes start and end, shape (classes + 1,).
 
     Within a class records keep their order.
 

@@ -112,7 +112,7 @@ def published_values(value_counts: CountedValues, way: Way, k: int) -> Published
 
 
 def counts_in_steps(kind: pa.DataType, way: Way) -> bool:
-    """Return whether a type and way of publishing group values, so that each person counts in one group."""
+    """Return whether a way of publishing groups a type's values, so that a person must count in one group."""
     return _is_ordered(kind) if way == SHARED else isinstance(way, Publishing) and way.microaggregate is not None
 
 

@@ -40,7 +40,7 @@ def _written_sql(name: str, given: pa.DataType) -> str:
 
 
 def counted_at_sql(records: str, persons: Mapping[str, pa.DataType]) -> str:
-    """Return SQL that counts persons by value, each at one drawn record's: ``value``, ``people``.
+    """Return SQL that counts by ``value`` the ``people`` who have it in the one record drawn of each.
 
     It is right because a person's n records, ascending by value, have the places from 0 to n - 1, and those with one value have as many
     places in a row as they are: from the number of records of lesser values on. The number of the person modulo n is one of the places.

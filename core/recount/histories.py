@@ -155,7 +155,7 @@ def alias_of(table: ReadTable) -> str:
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL that counts persons, histories, persons of the smallest history and persons below k.
+    """Return SQL that counts persons, histories, persons of the rarest history, persons of those below k.
 
     Its columns are the persons, the histories, the persons of the smallest history, and the persons whose history fewer than k share.
     """
@@ -263,9 +263,10 @@ def history_values_sql(table: ReadTable, unit: ReadTable, column: str) -> str:
 
 
 def source_value_persons_sql(table: ReadTable, column: str) -> str:
-    """Return SQL on ``row_person_table(table)`` that counts the persons of each sensitive value.
+    """Return SQL that counts by value its persons, as ``records``, and all persons, as ``persons``.
 
-    Its columns are ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of the table).
+    It reads ``row_person_table(table)``. Its columns are ``value``, ``records`` (persons who hold it) and ``persons`` (who have a row of
+    the table), as in ``source_counts_sql`` of single tables.
     """
     rows = f"(SELECT person, {table.at(column)} AS value FROM {row_person_table(table)} WHERE person IS NOT NULL)"
     persons = f"(SELECT count(DISTINCT person) FROM {rows}) AS persons"
@@ -333,7 +334,7 @@ def choices_of_persons(unit: ReadTable, table_count: int, known_rows: int) -> tu
 
 
 def choices_sql(unit: ReadTable, table_count: int, known_rows: int) -> str:
-    """Return SQL that counts choices of rows that fewer than ``$k`` persons share, all, and least sharers.
+    """Return SQL that counts choices of rows below ``$k`` persons, all choices, and least persons of one.
 
     Its columns are these choices, all choices, and the least number of persons who share one.
 

@@ -53,7 +53,7 @@ def risk_of_files(classes: Mapping[int, int], fully_suppressed_records: int, sup
 
 
 def unmasked_class_sizes(classes: Mapping[int, int], fully_suppressed_records: int, masked_records: int) -> dict[int, int]:
-    """Return the number of classes by size without that of masked records, if it holds no others.
+    """Return how many classes have each size, less the class of masked records if it holds no others.
 
     Arguments as for ``risk_of_files``.
     """

@@ -69,7 +69,7 @@ def share_sql(columns: Mapping[str, str], share_count: int) -> str:
 
 
 def merge_share_counts(shares: Sequence[ShareClasses], least: Sequence[bool]) -> ShareClasses:
-    """Merge the class counts of all shares into the counts of the release.
+    """Merge the counts of all shares of the classes into the counts of the release.
 
     Args:
         shares: Of each class one.
@@ -136,7 +136,7 @@ def _worst(spreads: Sequence[ShareSpread], *, low: bool) -> ShareSpread:
 
 
 def control_faults(shares: Sequence[tuple[int, int]], expected: Mapping[int, int]) -> list[str]:
-    """Return a message if shares are missing, come twice, or have an unexpected number of records.
+    """Return a message if shares of the classes are missing, come twice, or have other record counts.
 
     Args:
         shares: Number and counted records of each share.

@@ -43,7 +43,7 @@ def same_persons_sql(unit: ReadTable, renamed: ReadTable) -> str:
 
 
 def column_persons_sql(table: ReadTable, column: str) -> str:
-    """Return SQL that counts a column's values, rows alone with one, rows with one, and persons alone.
+    """Return SQL that counts a column's distinct values, unique rows, rows with a value, unique persons.
 
     It yields distinct values, rows alone with theirs, rows that have one, and persons alone with one of theirs. It is right because
     GROUP BY has each value once, a null is no value, and where one person has a value, the least person is that one.
@@ -89,13 +89,13 @@ def _digest(names: Sequence[str]) -> str:
 
 
 def text_persons_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL that counts persons alone with the text of their rows, and those below k."""
+    """Return SQL that counts persons whose rows' text is unique, and persons whose text fewer than k have."""
     texts = f"SELECT count(*) AS persons FROM {row_text_table(unit)} GROUP BY text"
     return f"SELECT count(*) FILTER (persons = 1), coalesce(sum(persons) FILTER (persons < {k:d}), 0)::BIGINT FROM ({texts})"
 
 
 def choice_persons_sql(unit: ReadTable, table_count: int, known_rows: int, k: int) -> str:
-    """Return SQL on ``items`` that counts persons alone with a choice of rows, and those below k.
+    """Return SQL on ``items`` that counts persons with a unique choice of rows, and with one below k.
 
     It is right because a choice is written once for each person who has it, and a person counts once, whatever the number of choices.
     Arguments as for ``core.recount.histories.choices_sql``.

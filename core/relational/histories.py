@@ -41,7 +41,7 @@ class Profile:
 
 
 def number_profiles(sums: Lanes) -> Profile:
-    """Return profile numbers for the digests of persons; equal digests get equal numbers.
+    """Return each person's profile number from 0 and how many there are; equal digests get equal numbers.
 
     Args:
         sums: Shape (persons, 2).
@@ -60,7 +60,7 @@ def number_profiles(sums: Lanes) -> Profile:
 
 
 def combine_profiles(parts: Sequence[Profile]) -> NDArray[np.uint64]:
-    """Return one number per person that combines the profiles of all parts, shape (persons,).
+    """Return a number per person, equal just where the profiles of all parts are equal, shape (persons,).
 
     It is exact: where the product of the sizes exceeds 62 bits, the numbers combined so far are renumbered.
     """
@@ -84,7 +84,7 @@ def failing_persons(numbers: NDArray[np.uint64], k: int) -> int:
 
 
 def class_of_each(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the class of each person, shape (persons,), and the persons of each class, shape (classes,)."""
+    """Return each person's class, shape (persons,), and each class's number of persons, shape (classes,)."""
     if _are_dense(numbers):
         counts = np.bincount(numbers.view(np.int64))
         there = counts > 0

@@ -59,12 +59,12 @@ class PersonCutTree(NamedTuple):
 
     @property
     def classes(self) -> list[Integers]:
-        """The persons of each class."""
+        """The numbers of the persons in each class, an array per class."""
         return np.split(self.members, np.sort(self.cuts[:, 1]))
 
 
 def allowed_classes(trees: Sequence[PersonCutTree], splits: Splits) -> list[Integers]:
-    """Return the persons of each class if ``splits`` permits only some cuts, from each tree's first on.
+    """Return the person numbers of each class if ``splits`` permits only some cuts, from the root cuts on.
 
     Args:
         trees: Of different persons.

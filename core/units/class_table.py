@@ -82,7 +82,7 @@ class ClassMembers:
         return self.selected_persons.persons.count(self.owners, class_count)
 
     def spreads(self) -> dict[str, Spread]:
-        """Return the persons with each sensitive value in each class, as spreads by column."""
+        """Count the persons of each class by sensitive value; return a spread per sensitive column."""
         persons, wholes = self.selected_persons.persons, self.selected_persons.everyone.source_counts
         return {name: persons.spread(self.owners, codes, wholes[name]) for name, codes in self.values.items()}
 

@@ -125,13 +125,13 @@ def combine(total: Digests, digests: Digests) -> None:
 
 
 @kernel
-def combine_entries(total: Digests, digests: Digests, places: NDArray[np.int32]) -> None:
+def combine_entries(total: Digests, digests: Digests, positions: NDArray[np.int32]) -> None:
     """Combine each record's dictionary digest, given by position, into ``total``, shape (n,).
 
-    ``total`` and ``places`` have the shape (n,).
+    ``total`` and ``positions`` have the shape (n,).
     """
     for row in range(total.shape[0]):
-        total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[places[row]])
+        total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[positions[row]])
 
 
 @kernel

@@ -24,28 +24,28 @@ PersonMarks = NDArray[np.bool_]
 
 
 @kernel
-def number_persons(digests: NDArray[np.uint64], places: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
-    """Assign numbers to persons by first occurrence, by hash table ``places``; return these and digests.
+def number_persons(digests: NDArray[np.uint64], hash_slots: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
+    """Assign numbers from 0 to persons by first occurrence; return each record's, and persons' digests.
 
     Args:
         digests: Shape (n,).
-        places: Shape (a power of two, more than there are persons,), all -1; written to.
+        hash_slots: Shape (a power of two, more than there are persons,), all -1; written to.
 
     Returns:
         The number of each, shape (n,), and the digest of each person, shape (persons,).
     """
     known, numbers = np.empty(digests.shape[0], np.uint64), np.empty(digests.shape[0], np.int32)
-    mask, size = np.uint64(places.shape[0] - 1), 0
+    mask, size = np.uint64(hash_slots.shape[0] - 1), 0
     for row in range(digests.shape[0]):
         # Digests are mixed already. Persons of a share have high bits in common, so that the low ones tell them apart.
         place = digests[row] & mask
-        while places[place] >= 0 and known[places[place]] != digests[row]:
+        while hash_slots[place] >= 0 and known[hash_slots[place]] != digests[row]:
             place = (place + np.uint64(1)) & mask
-        if places[place] < 0:
-            places[place] = size
+        if hash_slots[place] < 0:
+            hash_slots[place] = size
             known[size] = digests[row]
             size += 1
-        numbers[row] = places[place]
+        numbers[row] = hash_slots[place]
     return numbers, known[:size].copy()
 
 
@@ -140,13 +140,15 @@ def distinct_pairs(starts: Numbers, cells: CellNumbers, per_cell: CellNumbers, l
 
 
 @kernel
-def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers: Classes, last: CellNumbers, repeats: Numbers) -> None:
+def count_repeated_persons(
+    person_cells: CellNumbers, class_of: Classes, asked_positions: Classes, last: CellNumbers, repeats: Numbers
+) -> None:
     """Add to ``repeats`` each class's person–cell pairs whose person the class has already.
 
     Args:
         person_cells: Of whole persons.
         class_of: Shape (cells,), the class of each cell.
-        numbers: Shape (classes,), the place of each class in ``repeats``; a negative one is not asked for.
+        asked_positions: Shape (classes,), the place of each class in ``repeats``; a negative one is not asked for.
         last: Shape (asked classes,), all -1; written to.
         repeats: Shape (asked classes,), added to.
     """
@@ -156,7 +158,7 @@ def count_repeated_persons(person_cells: CellNumbers, class_of: Classes, numbers
         if visit < 0:
             person += np.int32(1)
             cell = ~visit
-        number = numbers[class_of[cell]]
+        number = asked_positions[class_of[cell]]
         if number >= 0:
             repeats[number] += last[number] == person
             last[number] = person
@@ -218,13 +220,13 @@ def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNum
 
 
 @kernel
-def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers: Classes, last: CellNumbers, known: Numbers) -> None:
+def count_known_persons(person_cells: CellNumbers, before: PersonMarks, class_of: Classes, last: CellNumbers, known: Numbers) -> None:
     """Add to ``known`` each class's pairs whose person it has already, or who is in a ``before`` cell.
 
     Args:
         person_cells: Of whole persons.
         before: Shape (cells,): which cells come before all classes.
-        numbers: Shape (cells,), the class of each cell; a negative one is not asked for.
+        class_of: Shape (cells,), the class of each cell; a negative one is not asked for.
         last: Shape (classes,), all -1; written to.
         known: Shape (classes,), added to.
     """
@@ -236,7 +238,7 @@ def count_known_persons(person_cells: CellNumbers, before: PersonMarks, numbers:
             end += 1
         person += np.int32(1)
         for place in range(start, end):
-            number = numbers[~person_cells[place] if place == start else person_cells[place]]
+            number = class_of[~person_cells[place] if place == start else person_cells[place]]
             if number >= 0:
                 known[number] += met or last[number] == person
                 last[number] = person

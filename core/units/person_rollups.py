@@ -109,7 +109,7 @@ class PersonRollUps(RollUps[Cells]):
         self._people = {root.node: CachedPersonCounts(weights.astype(self._weight), persons)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
-        """Return a node's classes with their records, and persons exact enough to decide k.
+        """Return a node's classes; their persons are exact, or an upper bound on the same side of k.
 
         Args:
             node: Level of each axis.
@@ -136,7 +136,7 @@ class PersonRollUps(RollUps[Cells]):
         return PersonClasses(node, records, persons, base, numbers, there)
 
     def spread(self, classes: PersonClasses, axis: int, source_counts: Counts, *, exact: bool) -> Spread:
-        """Return the persons with each sensitive value in each class; upper bounds unless ``exact``.
+        """Count the persons of each class by sensitive value; counts are upper bounds unless ``exact``.
 
         Each person counts once for each value.
 
@@ -155,7 +155,7 @@ class PersonRollUps(RollUps[Cells]):
         return spread_of_keys(found, counts, source_counts)
 
     def source_value_counts(self, column: str, axis: int, value_count: int) -> Counts:
-        """Return the number of source persons with each value of a sensitive column, shape (values,)."""
+        """Return source persons by sensitive value: stored counts, else counted from the root, (values,)."""
         return self._people[self._kept[0].node].persons.source_value_counts(
             column, self._kept[0].codes[:, axis].astype(np.int64), value_count
         )

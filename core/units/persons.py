@@ -49,7 +49,7 @@ class Share(NamedTuple):
 
 
 def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
-    """Return a share, from pairs of chunks: its persons per cell, and the cells of persons in several.
+    """Return one share of the persons from chunks' pairs: persons per cell, and cells of those in several.
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
@@ -63,7 +63,7 @@ def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
 
 
 def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cell_count: int, size: int) -> Share:
-    """Return a share of numbered persons: persons per cell, and the cells of persons in several.
+    """Return one share of the persons from their numbers: persons per cell, and cells of those in several.
 
     Args:
         persons: Shape (n,), from 0; a negative number is no person.
@@ -140,7 +140,7 @@ class CellPersons(Unit):
         return repeats
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
-        """Return the persons of each class by sensitive value, given each cell's class (-1: none) and value.
+        """Count the persons of each class by sensitive value, given each cell's class (-1: none) and value.
 
         Arguments as for ``Unit``.
 
@@ -150,15 +150,15 @@ class CellPersons(Unit):
         found, places = np.unique(keys, return_inverse=True)
         return spread_of_keys(found, self.count(places, len(found)), source_counts)
 
-    def source_value_counts(self, column: str, codes: Integers, size: int) -> Counts:
-        """Return the number of source persons with each value of a sensitive column, shape (size,).
+    def source_value_counts(self, column: str, value_of: Integers, size: int) -> Counts:
+        """Return source persons by sensitive value: stored counts, else counted from these cells, (size,).
 
         Args:
-            column: Its name.
-            codes: Shape (cells,), the value of each cell; looked at where the cells are all there are.
+            column: Name of the sensitive column.
+            value_of: Shape (cells,), the value of each cell; not read where counts of the whole source are stored.
             size: How many values there are.
         """
-        return self.source_counts[column] if column in self.source_counts else self.count(codes, size)
+        return self.source_counts[column] if column in self.source_counts else self.count(value_of, size)
 
     def persons_not_before(self, before: NDArray[np.bool_], class_of: Integers, class_count: int) -> Counts:
         """Return the number of persons of each class who are in none of the given cells, shape (classes,).
@@ -277,7 +277,7 @@ class RowPersons(Unit):
         return self.persons.count(class_of, class_count)
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
-        """Return the persons of each class by sensitive value, given each row's class (-1: none) and value.
+        """Count the persons of each class by sensitive value, given each row's class (-1: none) and value.
 
         Arguments as for ``Unit``.
         """

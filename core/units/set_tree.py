@@ -67,7 +67,7 @@ class SetTree:
         return ends
 
     def settle(self, k: int, class_count: int) -> Settled:
-        """Return the kept length of each path, so that k persons share each end, and persons per class.
+        """Return how much of each path is kept so that k persons share each end, and the persons per class.
 
         The persons who stay in each class are returned with them.
 

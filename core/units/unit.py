@@ -30,7 +30,7 @@ class Unit(ABC):
 
     @abstractmethod
     def count(self, class_of: Integers, class_count: int) -> Counts:
-        """Return the number of units in each class, shape (classes,).
+        """Return the number of units (records or persons) in each class, shape (classes,).
 
         Args:
             class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
@@ -38,12 +38,12 @@ class Unit(ABC):
         """
 
     def per_class(self, class_of: Integers) -> Counts:
-        """Return the number of units in each class, where classes are numbered from 0 without gaps."""
+        """Return the number of units in each class, shape (classes,); classes are numbered without gaps."""
         return self.count(class_of, int(class_of.max(initial=-1)) + 1)
 
     @abstractmethod
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
-        """Return the units of each class by sensitive value, given each cell's class (-1: none) and value.
+        """Count the units of each class by sensitive value, given each cell's class (-1: none) and value.
 
         Units are records, or persons, each once for each of their values.
 
@@ -93,7 +93,7 @@ class Records(Unit):
         return np.bincount(class_of[kept], weights=weights, minlength=class_count).astype(np.int64, copy=False)
 
     def spread(self, class_of: Integers, value_of: Integers, source_counts: Counts) -> Spread:
-        """Return the records of each class by sensitive value, given each cell's class (-1: none) and value.
+        """Count the records of each class by sensitive value, given each cell's class (-1: none) and value.
 
         Arguments as for ``Unit``.
         """
@@ -142,5 +142,5 @@ def spread_of_keys(keys: Counts, counts: Counts, source_counts: Counts) -> Sprea
 
 
 def source_value_counts(domain: Domain) -> Counts:
-    """Return the source records with each value of a domain, shape (values,), a null last."""
+    """Return the number of source records with each value of a domain, shape (size,), a null last."""
     return np.append(domain.counts, domain.nulls) if domain.nulls else domain.counts

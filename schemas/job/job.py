@@ -189,7 +189,7 @@ class Job(JobModel):
 
     @property
     def target_address(self) -> str | None:
-        """Address in an object store that gets the releases, or None."""
+        """Address in an object store that gets the releases; None where a folder does."""
         return self.target if isinstance(self.target, str) else None
 
     @property
@@ -216,7 +216,7 @@ class Job(JobModel):
 
     @property
     def work_address(self) -> str | None:
-        """Address prefix of the bucket that holds the artefacts, or None."""
+        """Address prefix of the bucket that holds the artefacts; None where a folder does."""
         return self.work if isinstance(self.work, str) else None
 
     @property

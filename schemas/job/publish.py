@@ -133,7 +133,7 @@ def treatment_sentence(way: Any, k: int) -> str:
 
 
 def counts_people(way: object) -> bool:
-    """Return whether every published value must be shared by a minimum of people.
+    """Return whether a way of ``publish`` needs enough people for each value: shared, microaggregate.
 
     Such values depend on other records, and others on the job alone. The form of publication is validated or raw.
     """

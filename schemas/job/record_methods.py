@@ -56,7 +56,7 @@ class Generalising(MethodSpec):
     exactly, by its hierarchy."""
 
     def way_of(self, qid: str) -> Generalisation | None:
-        """Return the form in which a quasi-identifier is generalised, or None if the job sets none."""
+        """Return the form in which a quasi-identifier is generalised; None where the job sets none for it."""
         return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
 
 

@@ -41,7 +41,7 @@ def holds_secret(text: str) -> bool:
 
 
 def address_faults(text: str) -> list[str]:
-    """Return a message for each fault of an object store address; empty for a local path."""
+    """Return at most one fault of an address, a secret or else its scheme; empty for a local path."""
     if not is_address(text):
         return []
     if holds_secret(text):

@@ -77,7 +77,7 @@ def key_path(loc: Loc, data: object = None) -> str:
 
 
 def qid_name(position: str | int, data: object) -> str | None:
-    """Return the name of the quasi-identifier at a position of unchecked job data, or None."""
+    """Return the name of the quasi-identifier at a position of unchecked job data; None if it has no name."""
     found: Any = data
     for key in (*_QIDS, position, "name"):
         if isinstance(found, Mapping):

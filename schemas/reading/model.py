@@ -179,7 +179,7 @@ class EntriesOf:
 
 
 def kind_named(value: object, models: Mapping[str, type[StrictModel]]) -> str | None:
-    """Return the kind of a model, or the first kind whose name is a key of a mapping, or None."""
+    """Return a model's kind, or the first kind that is a key of a mapping; None without one."""
     if isinstance(value, StrictModel):
         return getattr(value, "kind", None)
     return next((kind for kind in models if isinstance(value, Mapping) and kind in value), None)

@@ -18,7 +18,7 @@ _MOST_PLACES = 3
 
 
 def file_location(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | None]:
-    """Return an error's location without Pydantic's union tags, and the model with that field."""
+    """Return an error's location without Pydantic's union tags, and the model of its field, if known."""
     kept: list[str | int] = []
     model: type[StrictModel] | None = root
     owner = model
@@ -54,14 +54,14 @@ def field_model(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choi
 
 
 def chosen_variant(annotation: Any) -> Choice | None:
-    """Return the Choice in a type annotation, such as ``dict[str, Annotated[…, Choice(…)]]``, or None."""
+    """Return the Choice in an annotation, such as ``dict[str, Annotated[…, Choice(…)]]``; None if none."""
     if isinstance(annotation, Choice):
         return annotation
     return next((choice for choice in map(chosen_variant, get_args(annotation)) if choice), None)
 
 
 def variant_model(annotation: Any) -> type[StrictModel] | None:
-    """Return the model class inside a type annotation, such as ``list[QuasiIdentifier]``, or None."""
+    """Return the model class inside an annotation, such as ``list[QuasiIdentifier]``; None without one."""
     if isinstance(annotation, type) and issubclass(annotation, StrictModel):
         return annotation
     return next((model for model in map(variant_model, get_args(annotation)) if model), None)

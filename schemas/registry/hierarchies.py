@@ -284,14 +284,14 @@ class DateHierarchy(HierarchySpec):
 
     @property
     def last_below(self) -> datetime.date | None:
-        """Last day of the group of dates up to ``bottom``, or None."""
+        """Last day of the group of dates up to ``bottom``; None without a bottom."""
         if isinstance(self.bottom, str):
             return datetime.date.fromisoformat(self.bottom)
         return None if self.bottom is None else datetime.date(self.bottom, 12, 31)
 
     @property
     def first_above(self) -> datetime.date | None:
-        """First day of the group of dates from ``top`` on, or None."""
+        """First day of the group of dates from ``top`` on; None without a top."""
         if isinstance(self.top, str):
             return datetime.date.fromisoformat(self.top)
         return None if self.top is None else datetime.date(self.top, 1, 1)

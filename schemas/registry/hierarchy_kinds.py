@@ -282,7 +282,7 @@ SCHEMAS = Schemas(HIERARCHIES)
 
 
 def kind_of(value: object) -> str | None:
-    """Return the name of the hierarchy kind whose key the settings have, or None."""
+    """Return the hierarchy kind of validated or raw settings; None if no key of a mapping names one."""
     return kind_named(value, SCHEMAS)
 
 

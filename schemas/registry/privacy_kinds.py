@@ -213,12 +213,12 @@ DIVERSITY_SCHEMAS, DISTANCE_SCHEMAS = Schemas(DIVERSITIES), Schemas(DISTANCES)
 
 
 def diversity_of(value: object) -> str | None:
-    """Return the name of the l-diversity model in a column's settings, or None."""
+    """Return the l-diversity model of validated or raw settings; None if no key of a mapping names one."""
     return kind_named(value, DIVERSITY_SCHEMAS)
 
 
 def distance_of(value: object) -> str | None:
-    """Return the t-closeness distance that settings name, or the default; None for an unknown one."""
+    """Return the t-closeness distance of settings, the default if they name none; None if unknown."""
     if isinstance(value, StrictModel):
         return getattr(value, "kind", None)
     name = value.get("distance", next(iter(DISTANCES))) if isinstance(value, Mapping) else None

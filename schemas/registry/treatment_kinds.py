@@ -159,7 +159,7 @@ SCHEMAS = Schemas(TREATMENTS)
 
 
 def treatment_of(value: object) -> str | None:
-    """Return the name of the treatment whose key the settings have, or None."""
+    """Return the treatment of validated or raw settings; None if no key of a mapping names one."""
     return kind_named(value, SCHEMAS)
 
 

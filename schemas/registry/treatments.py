@@ -225,12 +225,12 @@ class TreatmentSpec(StrictModel):
 
     @property
     def secret(self) -> Secret | None:
-        """Place of the treatment's key or vault, or None."""
+        """Place of the treatment's key or vault; None for treatments without either."""
         return None
 
     @property
     def subject(self) -> str | None:
-        """Column that identifies the person of a value, or None.
+        """Column that identifies the person of a value; None for treatments that do not ask for persons.
 
         Only kinds that treat all values of a person alike have one.
         """

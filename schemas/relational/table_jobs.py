@@ -99,15 +99,12 @@ def joined_column_name(unit: str, table: str, column: str) -> str:
 
 
 def lasting_key(job: TablesJob) -> Identifier | None:
-    """Return the unit's key column with its treatment, or None if it has none.
-
-    None where the pseudonyms are the release's own, because the job gives no key or vault.
-    """
+    """Return the unit's key column if its pseudonyms last, by a key or vault; None if new per release."""
     return next(iter(job.tables[job.tree.unit].columns.pseudonyms), None)
 
 
 def unit_key_words(job: TablesJob) -> dict[str, str]:
-    """Return a description of the unit key's pseudonyms, by column; empty without a treatment."""
+    """Return a description of the unit key's lasting pseudonyms, by column; empty if new per release."""
     one = lasting_key(job)
     return {one.name: treatment_kind(one.treatment).words} if one else {}
 
@@ -137,7 +134,7 @@ def tables_policy_faults(policy: Policy, job: TablesJob) -> list[str]:
 
 
 def unit_job(job: TablesJob) -> Job:
-    """Return the one-table job of the unit's table, whose work folder all tables use."""
+    """Return the one-table job of the unit (the table of persons), whose work folder all tables use."""
     return table_job(job, job.tree.unit)
 
 

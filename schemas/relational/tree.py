@@ -29,12 +29,12 @@ class TableTree:
         return list(self.chains)
 
     def branch_of(self, table: str) -> str:
-        """Return the child table of the unit whose branch has the given table."""
+        """Return the child of the unit (the table of persons) above a table, or the table if it is that child."""
         return (*self.chains[table], table)[1]
 
     @property
     def branches(self) -> list[str]:
-        """Names of the unit's child tables, one per branch of the tree."""
+        """Names of the child tables of the unit (the table of persons), one per branch of the tree."""
         return [table for table, chain in self.chains.items() if len(chain) == 1]
 
     def branch_tables(self, branch: str) -> list[str]:

@@ -66,7 +66,7 @@ class Signable(Protocol):
 
     @property
     def signed_by(self) -> str | None:
-        """Public key of the signature, or None."""
+        """Public key that signed the release; None if it is not signed."""
 
     @property
     def listed(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ from schemas.reading.model import FrozenModel
 
 
 def may_publish_count(count: int, k: int, *totals: int) -> bool:
-    """Return whether a count of units, and its difference to each published total, may be published.
+    """Return whether a count of units, and each published total less it, is 0 or at least k.
 
     Args:
         count: Of the unit of k: persons where they are named, else records.
@@ -100,7 +100,7 @@ class RepeatedColumn(FrozenModel):
 
 
 def repeating_identifiers_sentence(repeats: Mapping[str, RepeatedColumn]) -> str:
-    """Return the warning that identifiers repeat although classes count records, or an empty text."""
+    """Return the warning that identifiers repeat although classes count records; empty if none repeats."""
     if not repeats:
         return ""
     told = ", ".join(f"'{name}' {one.words}".rstrip() for name, one in repeats.items())
@@ -206,7 +206,7 @@ def passthrough_warnings(columns: Passthrough, treated: Collection[str] = ()) ->
 
 
 def reason_of_identifying_columns(columns: Passthrough) -> str:
-    """Return why unchanged columns leave no maximum risk to claim, or an empty text."""
+    """Return why identifying untreated columns rule out a maximum risk; empty if no column is identifying."""
     found = identifying_columns(columns)
     if not found:
         return ""
@@ -259,7 +259,7 @@ class Together(FrozenModel):
 
 
 def reason_of_combinations(together: Together | None, k: int, *, is_accepted: bool, has_untreated_columns: bool) -> str:
-    """Return why untreated columns together leave no maximum risk to claim, or an empty text.
+    """Return why untreated columns together rule out a maximum risk; empty if accepted or nobody below k.
 
     Args:
         together: What they tell; None where that was not counted.
@@ -279,7 +279,7 @@ def reason_of_combinations(together: Together | None, k: int, *, is_accepted: bo
 
 
 def together_warning(together: Together | None, k: int, *, is_accepted: bool, may_accept: bool = True) -> str:
-    """Return the warning that untreated columns single out fewer than k people, or an empty text.
+    """Return the warning that untreated columns single people out below k; empty if not, or not counted.
 
     Args:
         together: What they tell.

@@ -314,7 +314,7 @@ def joint_warnings(release: ComparedRelease) -> tuple[str, ...]:
 
 
 def composition_warning(release: ComparedRelease) -> str:
-    """Return a warning that this release and earlier ones put people at risk together; empty if not."""
+    """Return warnings that earlier releases add risk, or that some were not compared; empty without any."""
     unsafe = [one for one in release.compositions if not one.is_safe]
     at_risk = [one for one in unsafe if (one.known_at_risk if isinstance(one, Overlap) else one.below_k)]
     told = []

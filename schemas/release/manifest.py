@@ -245,10 +245,7 @@ class Manifest(FrozenModel):
 
     @property
     def levels_of_all(self) -> dict[str, int] | None:
-        """Level by QID of all published labels except ``*``, or None.
-
-        None where labels have several levels.
-        """
+        """Level by QID of all published labels except ``*``; None if a QID's labels have several or no levels."""
         return None if self.remainder and self.remainder.rounds else self.levels
 
     @property
@@ -272,9 +269,9 @@ def published_columns(job: Job, qid: QuasiIdentifier) -> list[str]:
 
 
 def published_payload(job: Job) -> list[str] | None:
-    """Return the published columns that are not QIDs, in order.
+    """Return the published columns besides QIDs, in order; None if ``insensitive: rest`` leaves them open.
 
-    None if the job says ``insensitive: rest``, because only the source knows them.
+    Only the source knows them then.
     """
     if job.columns.insensitive == REST:
         return None

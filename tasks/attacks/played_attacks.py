@@ -81,7 +81,7 @@ class AttackPlan:
         return np.random.default_rng(self.settings.seed)
 
     def draw_people(self, count: int, release: AttackedRelease, random: np.random.Generator) -> list[Codes]:
-        """Draw row numbers of people to attack, each once: one array, or several if all people are attacked.
+        """Draw row numbers to attack, each once: one array, several if all people are, none of an empty table.
 
         It is one part unless all people are attacked.
         """
@@ -193,7 +193,7 @@ def _added(parts: list[list[Guesses]]) -> list[Guesses]:
 
 
 def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, published: Collection[str]) -> list[Guesses]:
-    """Attack people of the source; return guesses, not to be published; an empty list without records.
+    """Attack people of the source; return guesses, not to be published; empty without records or people.
 
     Args:
         plan: The plan of the attacks.

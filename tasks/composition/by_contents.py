@@ -171,7 +171,7 @@ def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 @returning_reason
 def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
-    """Return ``[figures, reason]``: records shared, added, removed and at risk in two releases.
+    """Return ``[figures, reason]``: records shared, added, removed and at risk; figures None if disjoint.
 
     Args:
         job: Names persons, and gives memory and threads.

@@ -68,7 +68,7 @@ class Promises(NamedTuple):
 def units_at_risk_by_values(
     database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, count_persons: bool
 ) -> int | None:
-    """Return how many units are in classes formed by both releases that break l or t; None without them.
+    """Return how many units are in joint classes that break l or t; None if neither job asks for any.
 
     A unit is a record or a person. A class formed by both releases, a joint class, is a class of one and a class of the other.
 

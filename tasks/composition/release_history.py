@@ -214,6 +214,6 @@ def seal_of_release(release: str, store: Store) -> str:
 
 
 def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return the files of a release's persons and classes by the run folder's history; None if not kept."""
+    """Return the files of a release's persons and classes, by the history; None if unknown or not kept."""
     entry = read_entry(release, store)
     return people_files(WrittenPersons(entry.people, entry.classes), store) if entry else None

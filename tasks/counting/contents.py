@@ -71,7 +71,7 @@ class DigestedColumns(NamedTuple):
 
     @property
     def linking(self) -> list[str]:
-        """The columns that are digested together, each once."""
+        """The columns of the two digests of several columns, the linking and the untreated ones, each once."""
         return list(dict.fromkeys([*self.names, *self.untreated]))
 
     @property

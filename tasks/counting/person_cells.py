@@ -109,7 +109,7 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> CellPositions:
 
 
 def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> PersonsOfCells:
-    """Return which persons have records in each of the wanted cells, computed share by share of persons."""
+    """Return the persons of each of the wanted cells, counted one share of the persons at a time."""
     shares, holds = shares_of(source_persons.pairs, source_persons.memory)
     places = list(_places(source_persons, wanted, kept=shares > 1))
 
@@ -120,16 +120,16 @@ def persons_among(source_persons: PersonsOfSource, wanted: CellPositions) -> Per
             else reader_of_artifact(source_persons.store, source_persons.key(wanted, "person_cells", number, shares), person_cells)
         )
 
-    return shared_persons(source_persons.pairs, places, wanted.cells, shares, source_persons.store, keep)
+    return persons_in_shares(source_persons.pairs, places, wanted.cells, shares, source_persons.store, keep)
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
-    """Return how many shares of persons fit memory one at a time, and whether all incidences fit."""
+    """Return in how many shares of persons to count within memory, and whether all person–cell pairs fit."""
     room, size = memory // PART, sum(part.rows for part in pairs)
     return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
 
 
-def shared_persons(
+def persons_in_shares(
     pairs: Sequence[Artifact],
     cell_positions: Sequence[Numbers] | None,
     cell_count: int,
@@ -225,7 +225,7 @@ PositionNumbers = NDArray[np.int32]
 
 
 def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
-    """Return the QID positions of each word, and the divisor that drops sensitive columns; 0 if no QIDs."""
+    """Return per word its QID positions, and the divisor that drops sensitive columns, 0 if it has no QID."""
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     mine = [[position for position in positions if position < qids] for positions in packing.words]
     return [(positions, packing.weights[positions[-1]] if positions else 0) for positions in mine]

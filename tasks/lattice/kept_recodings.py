@@ -96,7 +96,7 @@ def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Li
 
 
 def load_withheld(artifacts: RecodingArtifacts, store: Store) -> Withheld | None:
-    """Return the withheld pairs of ``person`` and ``class`` as a memory map; None if there are none."""
+    """Return the withheld pairs of ``person`` and ``class`` as a memory map; None if none were stored."""
     if artifacts.withheld is None:
         return None
     held: Withheld = np.load(store.path(artifacts.withheld), mmap_mode="r" if artifacts.withheld.rows else None)

@@ -130,7 +130,7 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
 
 
 def column_broken_by_holders(coding: Coding, requirements: SearchRequirements, histogram: Histogram) -> str | None:
-    """Return the column with a value of too many persons, if one class of all records fails only by it."""
+    """Return the column whose too widely held value alone makes one class of all persons fail; else None."""
     if (whose := requirements.selected_persons(histogram, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)

@@ -186,7 +186,9 @@ def rows_of_cells(
 
 
 def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
-    """Return the rules for counting persons, or the given ones without; raise if one class of all fails.
+    """Return cutting rules that count persons, or the given ones for records; raise if none can keep them.
+
+    One class that fails by a value's holders alone raises nothing yet: each of two halves may have few enough of them.
 
     Args:
         job: The job.

@@ -20,7 +20,7 @@ from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
-from tasks.counting.person_cells import Numbers, PersonsOfCells, reader_of_array, reader_of_artifact, shared_persons, shares_of
+from tasks.counting.person_cells import Numbers, PersonsOfCells, persons_in_shares, reader_of_array, reader_of_artifact, shares_of
 from tasks.lattice.promises import check_at_least_k, promise_of
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -164,6 +164,6 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaf_count: int, store
             else reader_of_artifact(store, PEOPLE.key(fingerprints(pairs), number, shares), person_cells)
         )
 
-    found = shared_persons(pairs, None, leaf_count, shares, store, keep)
+    found = persons_in_shares(pairs, None, leaf_count, shares, store, keep)
     check_at_least_k(job, found.number, "person")
     return found

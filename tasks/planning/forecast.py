@@ -86,7 +86,7 @@ def forecast_ways(job: Job) -> tuple[Way, ...]:
 
 
 def forecast_of(job: Job, coding: Coding, chunk_histograms: Sequence[Artifact], store: Store) -> Forecast | None:
-    """Return the expected GCP of each way by k, from all records or samples; None where persons count.
+    """Return the expected GCP of each way by k; None if persons count, or samples have under k records.
 
     The more records, the less every method loses: of all records less than of a sample.
 

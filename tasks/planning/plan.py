@@ -167,7 +167,7 @@ class Plan(FrozenModel):
 
 
 def find_existing_release(job: Job) -> Manifest | None:
-    """Return the manifest of the job's release if published already, without counting; else None.
+    """Return the manifest of the job's published release, without counting; None if none or not known yet.
 
     None if it is not, or if that cannot be known before a run. The source's digests are kept for the run, so that nothing is read twice.
     Without any release of the job in the target, they are not even taken; nor where a key is in Prefect, which is not started yet.

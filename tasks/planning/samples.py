@@ -76,7 +76,7 @@ def parquet_sample(
 
 
 def unfit_columns(schema: pa.Schema) -> dict[str, str]:
-    """Return by name the columns of types that a run neither coarsens nor shares, with a reason."""
+    """Return by name, with a reason, columns whose type allows only ``publish: exact`` or no publication."""
     types = {one.name: plain_type(one.type) for one in schema}
     return {name: AS_IT_IS for name, one in types.items() if not is_coarsenable(one)} | {
         name: UNPUBLISHABLE for name, one in types.items() if is_unpublishable(one)

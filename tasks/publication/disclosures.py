@@ -46,7 +46,7 @@ IN_A_STORE = "The files lie in a store and are large, and were not read back to 
 
 
 def check_linked(job: Job, recount: Recount) -> None:
-    """Raise ``LinkedError`` if fewer than k people share linked classes, unless the job accepts that."""
+    """Raise ``LinkedError`` if fewer than k have a set of linked classes, unless the job accepts that."""
     for one in exposing_links(job, recount.linked):
         unit = "person" if job.columns.person else "pseudonym"
         keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""

@@ -95,7 +95,7 @@ def recount_to_text(job: Job, written: Written, source: ChunkedSource, class_per
 
 
 def divide_written_records(job: Job, written: Written, share_count: int, key: Key, store: Store) -> DividedRelease:
-    """Divide the records of data files by class into stored shares; return faults of columns instead."""
+    """Divide written records by class into stored shares; return these, or faults of columns instead."""
     with (
         written_at_hand(job, written, store) as (spill, files),
         written_rows(job, files, spill, written.what, written.layout) as (connection, source, faults),

@@ -181,7 +181,7 @@ MOST_SHARES = 64
 
 
 def recount_written(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts) -> Recount:
-    """Recount written data files, in shares on a cluster; return counts, raise on a broken promise.
+    """Recount written files, by shares of classes on a cluster; return counts, raise on a broken promise.
 
     Args:
         run: The run.
@@ -281,7 +281,7 @@ class DistributedCounts(ReleaseCounts):
         self._counted: list[tuple[int, int]] = []
 
     def classes(self, original: Original | None) -> ShareClasses:
-        """Return the class counts of all shares, each counted in a task, added up."""
+        """Return the counts of all shares of the classes, each counted in a task, added up."""
         job, rows, by_people = self._tasks.job, self.rows, bool(self._kept.people)
         models = models_counted(job, by_people=by_people)
         wholes = {

@@ -84,7 +84,7 @@ class Target:
     def recall_by(
         self, release: str, run: Run, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return a published manifest of any kind and name it in ``CURRENT``, or None; raise if files lack.
+        """Return a published manifest and name it in ``CURRENT``; None if absent; raise if files are missing.
 
         Args:
             release: Its id.
@@ -186,7 +186,7 @@ class BucketTarget(Target):
     def recall_by(
         self, release: str, run: Run, read: Callable[[bytes, str], Published], here: Callable[[Path], Published]
     ) -> Published | None:
-        """Return a release's manifest and name it in ``CURRENT``, or None; raise if files are missing."""
+        """Return a published manifest and name it in ``CURRENT``; None if absent; raise if files are missing."""
         content = self._manifest_content(release)
         if content is None:
             return None

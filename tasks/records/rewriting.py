@@ -29,24 +29,24 @@ class RecordRewriting(Rewriting):
         """Return the labels and sizes of the release's classes."""
         return load_classes(self.job, self.coding, self.recoding, self.store)
 
-    def class_inputs(self, place: ChunkPosition) -> list[object]:
+    def class_inputs(self, position: ChunkPosition) -> list[object]:
         """Return the keys of the inputs that determine the classes of a chunk's records."""
-        return [place.chunk.key, place.number, self.recoding.digests]
+        return [position.chunk.key, position.number, self.recoding.digests]
 
-    def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
+    def classes(self, position: ChunkPosition) -> NDArray[np.int32]:
         """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
-        return read_record_classes(self.recoding, place.number, self.store)
+        return read_record_classes(self.recoding, position.number, self.store)
 
-    def classes_and_digests(self, place: ChunkPosition) -> Assigned:
+    def classes_and_digests(self, position: ChunkPosition) -> Assigned:
         """Return the classes of a chunk's records and the additional columns of the released ones."""
-        classes = self.classes(place)
+        classes = self.classes(position)
         if not self.source.payload:
             return classes, {}
-        return classes, additional_columns(self.job, self.source, self.labels, *_published(self, classes, place.chunk))
+        return classes, additional_columns(self.job, self.source, self.labels, *_published(self, classes, position.chunk))
 
-    def write_run(self, place: ChunkPosition, path: Path) -> int:
+    def write_run(self, position: ChunkPosition, path: Path) -> int:
         """Write a chunk's released records grouped by output file to ``path``; return their number."""
-        classes, payload = _published(self, self.classes(place), place.chunk)
+        classes, payload = _published(self, self.classes(position), position.chunk)
         return write_class_records(path, self.job, self.source, self.labels, self.sizes, classes, payload)
 
 

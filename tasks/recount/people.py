@@ -189,7 +189,7 @@ Counts = dict[Kind, TogetherCount]
 def columns_to_combine(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
-    """Return by kind (insensitive, sensitive, pseudonyms) the published columns to count together.
+    """Return by kind (insensitive, sensitive, pseudonyms) the published columns whose combinations count.
 
     Columns of no other kind are insensitive.
 
@@ -209,7 +209,7 @@ def columns_to_combine(
 
 
 def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
-    """Return by kind the published columns of a job's release to count together."""
+    """Return by kind the published columns of a job's release whose combinations count."""
     return columns_to_combine(
         list(rows.types("release")), published_qids(job), job.columns.sensitive, [one.name for one in job.columns.pseudonyms]
     )
@@ -234,10 +234,11 @@ def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]],
     return found
 
 
-def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
-    """Return, by kind of columns, how many persons are unique or below k; needs table ``combinations``.
+def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, files: PeopleFiles | None) -> Counts:
+    """Count by kind of columns beside the QIDs the persons unique or below k by them; empty if unknown.
 
-    Nothing is counted where the job names no persons, or the files lack what their records publish.
+    Kinds are insensitive and sensitive columns and pseudonyms, each counted alone and with the labels of QIDs. The table ``combinations``
+    must have those labels. Nothing is counted where the job names no persons, or the files lack what their records publish.
 
     Args:
         job: The job.

@@ -154,7 +154,7 @@ Fitting = tuple[tuple[int, int, int], ...]
 
 
 def population_of(job: Job) -> Original | None:
-    """Return the job's population file set, or None; raise ``PopulationError`` if files or columns lack."""
+    """Return a job's population as a file set, None if it names none; raise ``PopulationError`` if unfit."""
     if job.population is None:
         return None
     files: list[str] = []

@@ -94,7 +94,9 @@ def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Gr
 
 
 def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
-    """Create a QID's tables ``values_<number>`` and ``labels_<number>``; return its labels with values.
+    """Create a QID's tables ``values_<number>`` and ``labels_<number>``; return what its labels cover.
+
+    Labels of no claimed level are not refused: the result is then not ``claimed``, and they are read in any form.
 
     Args:
         job: The job.

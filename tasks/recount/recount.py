@@ -22,7 +22,7 @@ from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import release_memory
 from tasks.recount.original import Original, source_at_hand, unproved_reason
-from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
+from tasks.recount.people import PeopleFiles, count_linked, count_people, count_person_combinations, one_values
 from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
 from tasks.recount.published_values import few_people_faults, published_source
 from tasks.recount.rows import ReleaseRows, RowsInOneDatabase, column_faults_of, have_wide_records, read_column_faults
@@ -215,7 +215,7 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
         source: What it reads all records as.
         people: Who is in the classes, for jobs that name persons.
     """
-    together = count_together_of_people(job, connection, people)
+    together = count_person_combinations(job, connection, people)
     linked = count_linked(job, connection, source, [quote(name) for name in published_qids(job)], people)
     # Where persons are named and not known, their number says nothing: more records than persons would make a population look larger.
     named = bool(job.columns.person)
@@ -256,7 +256,7 @@ def count_classes(
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
-    """Verify a release by job, manifest and any source; return recount and manifest, or raise."""
+    """Verify a release by job and any source; return recount and manifest, None without one; or raise."""
     with source_at_hand(job) as original:
         return verify_against(job, release, original, people)
 
@@ -264,7 +264,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
 def verify_against(
     job: Job, release: Path, original: Original | None, people: PeopleFiles | None = None
 ) -> tuple[Recount, Manifest | None]:
-    """Verify a release by manifest, job and a given source; return recount and manifest, or raise.
+    """Verify a release by job and given source; return recount and manifest, None without one; or raise.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 

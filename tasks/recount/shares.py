@@ -70,7 +70,7 @@ class DividedMembers(FrozenModel):
 def divide_members(
     connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, share_count: int, keep: Callable[[str], Keep], *, first: bool
 ) -> DividedMembers:
-    """Write persons of classes into files by share of class and of person; return their artefacts.
+    """Write persons of classes into files by shares of classes and of persons; return their artefacts.
 
     Persons of unknown classes go to the first share, as unexpected. Persons are divided by themselves too: a person may be in classes of
     several shares.

@@ -44,9 +44,9 @@ class StatedRecount(NamedTuple):
 
 
 def recount_stated(manifest: TablesManifest, release: Path, release_name: str) -> StatedRecount:
-    """Recount histories by what a manifest states, without a job; raise ``VerificationError`` on faults.
+    """Recount by a manifest alone; return counts, None if too little is stated, and what was not counted.
 
-    It takes the keys, references, quasi-identifiers and k from there.
+    Keys, references, quasi-identifiers and k are those that the manifest states. Faults raise ``VerificationError``.
 
     Args:
         manifest: Of the release.

@@ -38,7 +38,7 @@ KEYS_OF_PERSONS = "keys_of_persons"
 def source_owners(
     job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> dict[str, ReadTable]:
-    """Create tables of source rows with persons and keys; return the tables by name, empty if not needed.
+    """Create tables of source rows with persons; return them by name, empty if unneeded or one is missing.
 
     Returns:
         The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
@@ -66,7 +66,7 @@ def published_table(
     source_rows: ReadTable | None,
     key_types: Sequence[pa.DataType],
 ) -> PublishedSource | None:
-    """Return a table's source with published values, None if unknown; ``source_rows`` gets the values too.
+    """Return a table's source as published, changing ``source_rows``; None if it needs an absent source.
 
     Orphans belong to no person.
 

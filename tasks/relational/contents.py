@@ -190,8 +190,8 @@ class PersonRows:
 
 
 @dataclass(frozen=True)
-class KeptPersons:
-    """Maker of the persons' digest tables in some columns, computed on each call.
+class PersonDigestTables:
+    """Maker of the digest tables of all persons in some columns, computed on each call.
 
     Attributes:
         rows: The persons.
@@ -204,7 +204,7 @@ class KeptPersons:
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
-        """Return a table of each person's digests, in the row order of the unit's table; not cached.
+        """Return all persons' digests, suppressed ones too, in the row order of the unit's table; not cached.
 
         They are ``content``, ``person``, ``untreated``, ``value_0`` …, and those of how values stand together.
         """
@@ -330,11 +330,11 @@ class ByColumns(NamedTuple):
 
 
 def _contents(given: PersonRows, item: ByColumns, path: Path) -> int:
-    return write_digests(KeptPersons(given, *item).contents(), path)
+    return write_digests(PersonDigestTables(given, *item).contents(), path)
 
 
 def _sets(given: PersonRows, item: ByColumns, path: Path) -> int:
-    return write_digests(KeptPersons(given, *item).sets(), path)
+    return write_digests(PersonDigestTables(given, *item).sets(), path)
 
 
 def write_digests(table: pa.Table, path: Path) -> int:

@@ -39,8 +39,8 @@ from tasks.relational.contents import (
     PERSON_CONTENTS,
     PERSON_SETS,
     ByColumns,
-    KeptPersons,
     NumberedHistories,
+    PersonDigestTables,
     PersonRows,
     write_digests,
 )
@@ -259,7 +259,7 @@ class ComparablePersons(KnownRecords):
     def digest_tables(self, columns: DigestedColumns) -> tuple[Artifact, Artifact]:
         """Return the artefacts of the persons' digests and of their value sets, stored or made."""
         item = ByColumns(columns, tuple(name for name, _ in self.person_columns))
-        made = KeptPersons(self.rows, *item)
+        made = PersonDigestTables(self.rows, *item)
 
         def find(step: FileStep[PersonRows, ByColumns], content: str) -> Artifact:
             return step.save_artifact(self.rows, item, lambda path: write_digests(getattr(made, content)(), path))

@@ -34,7 +34,7 @@ from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_texts
-from tasks.relational.stated_figures import loss_of_tables, rows_beyond_bounds, rows_of_tables
+from tasks.relational.stated_figures import loss_of_tables, rows_beyond_bounds, table_entries
 from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import apply_user_umask, flush
@@ -69,7 +69,7 @@ def tables_release_id(run: Run, job: TablesJob, tables: Mapping[str, TableSource
 
 
 def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> PublishedTables | None:
-    """Return a published release, named current and without unneeded artefacts, or None; raise if altered."""
+    """Return a published release, made current, and prune artefacts; None if absent; raise if altered."""
     # A key that cannot be used is told of before the work.
     signer_of(run.job)
     manifest = job_target(run.job).recall_by(release, run, written_manifest, read_tables_manifest)
@@ -191,7 +191,7 @@ def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str
 
 def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[PublishedFile], counted: TablesRecount) -> TablesManifest:
     run, job = given.run, given.job
-    tables = rows_of_tables(given, counted)
+    tables = table_entries(given, counted)
     return TablesManifest(
         release=given.release,
         name=job.name,

@@ -107,7 +107,7 @@ class RowsOfPersons:
         return beyond
 
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
-        """Return the largest of ``bounds`` at which few persons have rare row counts; None if none helps.
+        """Return the largest bound at which few persons have rare row counts; None if none helps or is needed.
 
         Few are at most ``share`` of the persons; row counts are rare if fewer than k share them. None where no bound helps or none is
         needed.

@@ -27,12 +27,12 @@ DIGITS = 12
 NO_REPORT = "The report was held against its digest alone: the manifest does not state enough to make it again."
 
 
-def rows_of_tables(given: ReleasedTables, recount: TablesRecount) -> dict[str, ReleasedTable]:
-    """Return each table's manifest entry: row counts by fate, None where below k, levels and columns.
+def table_entries(given: ReleasedTables, recount: TablesRecount) -> dict[str, ReleasedTable]:
+    """Return each table's manifest entry; a row count is None if it rests on too few persons to state.
 
-    Released rows are those of the recounted files. Where fewer than k persons are left out, no table says how many rows it had: persons
-    may all have equally many. Nor does one that withholds rows of fewer than k persons: whoever sees that one row more was there than
-    the job allows knows that one person had so many. Nor does one of which fewer than k rows find nobody.
+    Too few is fewer than k. Released rows are those of the recounted files. Where fewer than k persons are left out, no table says how many
+    rows it had: persons may all have equally many. Nor does one that withholds rows of fewer than k persons: whoever sees that one row more
+    was there than the job allows knows that one person had so many. Nor does one of which fewer than k rows find nobody.
     """
     found, people, k = {}, PersonRows(given), given.job.privacy.k
     published, gone = people.published[:-1], dict[str, NDArray[np.bool_]]()
@@ -74,7 +74,7 @@ def rows_of_tables(given: ReleasedTables, recount: TablesRecount) -> dict[str, R
 def reported_columns(
     columns: Mapping[str, PassedColumn], untreated_counts: Mapping[str, tuple[int, int, int, int]], k: int
 ) -> dict[str, PassedColumnOfPersons]:
-    """Return untreated columns' figures by the recounted files of a table, small counts left out."""
+    """Return untreated columns' figures by a table's files; 1 to k - 1 unique persons are stated as k."""
     told = {}
     for name, (distinct, alone, values, persons) in untreated_counts.items():
         one = columns[name]
@@ -90,7 +90,7 @@ def reported_columns(
 
 
 def rows_beyond_bounds(given: ReleasedTables) -> dict[str, int]:
-    """Return by table with any how many rows of published persons ``rows: {most: n}`` withholds.
+    """Return by table how many rows of published persons its bound withholds, for tables that lose any.
 
     No release states them: they are for whoever runs the job.
     """

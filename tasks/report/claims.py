@@ -138,7 +138,7 @@ def untreated_warning(manifest: Manifest) -> str:
 
 
 def together_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Return a sentence for each kind of columns on how many records they single out together."""
+    """Return a sentence for each counted kind of columns on how many units they single out together."""
     k = int(manifest.privacy["k"])
     return tuple(one.sentence(kind, k) for kind in KINDS if (one := manifest.together(kind)))
 

@@ -343,8 +343,8 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
     )
 
 
-def failing_records_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Return sentences on how records that fail at the chosen levels were treated locally; empty if none."""
+def local_treatment_sentences(manifest: Manifest) -> tuple[str, ...]:
+    """Return how failing records were treated, or that none failed; empty without local treatment."""
     remainder = manifest.remainder
     if remainder is None:
         return ()

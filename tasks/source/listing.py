@@ -169,7 +169,7 @@ def stat_of_info(info: Mapping[str, Any]) -> Stat:
 
 
 def etag_number(tag: str) -> int:
-    """Return a number of 48 bits made of an ETag."""
+    """Return the first 48 bits of an ETag's SHA-256 as a number, which differs between versions."""
     return int.from_bytes(hashlib.sha256(tag.encode()).digest()[:6], "big")
 
 

@@ -218,7 +218,7 @@ def joined_key(job: Job, digest: str) -> Key:
 
 
 def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Artifact, ...]]:
-    """Convert ranges of CSV objects to Parquet in tasks; return artefacts by object, none if it failed.
+    """Convert ranges of CSV objects to Parquet in tasks; return artefacts by object, none of one not cut.
 
     Args:
         run: The run.

@@ -64,7 +64,7 @@ class Place(ABC):
 
     @abstractmethod
     def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes | None:
-        """Return the content of a small file; None if there is none, no bytes if it cannot be read.
+        """Return the content of a small file; None if there is none, empty bytes if it cannot be read.
 
         Args:
             name: The file, which others may have written.
@@ -108,7 +108,7 @@ class FolderPlace(Place):
         return any(one.is_relative_to(above) for one in (path, real_path(path)) for above in (folder, real_path(folder)))
 
     def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes | None:
-        """Return the content of a regular file; None if missing, no bytes for a link or an unreadable one."""
+        """Return a regular file's content; None if missing, empty bytes for a link or an unreadable file."""
         try:
             return content_of(self.folder / name, most_bytes, may_be_link=False)
         except FileNotFoundError:
@@ -209,7 +209,7 @@ class Bucket(Place):
         return self.entry(name) is not None
 
     def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes | None:
-        """Return the content of a small object; None if there is none, no bytes if it has too many."""
+        """Return the content of a small object; None if there is none, empty bytes if it is too large."""
         with sanitised_errors(self.location_of(name)):
             try:
                 content: bytes = self._system.cat_file(self._key(name), end=most_bytes + 1)

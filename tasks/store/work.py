@@ -36,8 +36,8 @@ from tasks.store.work_folder import (
     CONTENT_WORDS,
     LOCK,
     MARK,
+    CleanOutcome,
     FolderWork,
-    Removed,
     check_folders_disjoint,
     check_own_work_folder,
     make_work_folder,
@@ -175,14 +175,14 @@ def _locked(folder: Path) -> Iterator[Path]:
         yield folder
 
 
-def remove_artifacts(job: Job) -> Removed:
-    """Remove a job's work, in its folder or bucket; return what was freed; raise while a run uses it."""
+def clean_work(job: Job) -> CleanOutcome:
+    """Remove a job's work; return the bytes freed and entries that stay; raise while a run uses it."""
     place = work_of(job)
     if isinstance(place, Bucket):
         check_folders_disjoint(job)
         return clear_bucket(place)
     with idle_folder(job) as work:
-        return remove_own_work(work) if work else Removed(0, 0, 0)
+        return remove_own_work(work) if work else CleanOutcome(0, 0, 0)
 
 
 @contextmanager
@@ -275,15 +275,15 @@ def _kept(folder: Path) -> dict[str, KeptWork]:
     return {name: KeptWork(file_digest(path), path.stat().st_mtime_ns) for name, path in paths.items() if _NAME.fullmatch(name)}
 
 
-def clear_bucket(bucket: Bucket) -> Removed:
-    """Remove work below a bucket's prefix, but for registered releases; return what was freed.
+def clear_bucket(bucket: Bucket) -> CleanOutcome:
+    """Remove work in a bucket except registered releases; return the bytes freed and entries that stay.
 
     The lease stays, and the mark beside it: another run may wait for it, and its generation must not begin anew.
     """
     if not bucket.entry(MARK):
         if bucket.sizes():
             raise WorkError.not_ours(bucket.location)
-        return Removed(0, 0, 0)
+        return CleanOutcome(0, 0, 0)
     lease = take_lease(bucket)
     with renewed_lease(lease):
         lease.renew()
@@ -295,7 +295,7 @@ def clear_bucket(bucket: Bucket) -> Removed:
         kept = {MARK, LEASE} | ({LIST, *(f"{FILES}/{one.sha256}" for one in stays.values())} if stays else set())
         ours = {name: size for name, size in there.items() if _is_ours(name) and name not in kept}
         bucket.remove(sorted(ours, key=lambda name: (name != LIST, name)))
-    return Removed(sum(ours.values()), sum(not _is_ours(name) for name in there), 0)
+    return CleanOutcome(sum(ours.values()), sum(not _is_ours(name) for name in there), 0)
 
 
 def _said(listed: Mapping[str, KeptWork]) -> bytes:

@@ -37,7 +37,7 @@ SPILL_FOLDER = re.compile(r"(verify|reveal|source)-\d+(-[0-9a-f]{16})?")
 CONTENT_WORDS = "SKALD keeps here what it counted, raw values among it. 'skald clean JOB' removes it.\n"
 
 
-class Removed(NamedTuple):
+class CleanOutcome(NamedTuple):
     """Bytes freed by ``skald clean``, entries that are not ours, and folders in use.
 
     Attributes:
@@ -158,8 +158,8 @@ def _fixed(pattern: Path) -> Path:
     return Path(*pattern.parts[:wild])
 
 
-def remove_own_work(work: Path) -> Removed:
-    """Remove our files from a locked work folder, and the folder if then empty; return what was freed."""
+def remove_own_work(work: Path) -> CleanOutcome:
+    """Remove our files in a locked work folder, and it if empty; return bytes freed, entries that stay."""
     freed, left, at_work = 0, 0, 0
     for path in sorted(work.iterdir()):
         if path.name in (MARK, LOCK):
@@ -189,7 +189,7 @@ def remove_own_work(work: Path) -> Removed:
         (work / MARK).unlink(missing_ok=True)
         if not work.is_symlink():
             work.rmdir()
-    return Removed(freed, left, at_work)
+    return CleanOutcome(freed, left, at_work)
 
 
 def _size(path: Path) -> int:

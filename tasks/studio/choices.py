@@ -210,7 +210,7 @@ def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
 
 
 def preferred_node(job: Job, front: ParetoFront | None) -> Node | None:
-    """Return the node a job would take of a Pareto front: its named one, or the one of least loss.
+    """Return a job's named node, else the front's of least loss within the limit; None without one.
 
     A named node is returned whatever it suppresses. Else only nodes within the suppression limit count; None if there is none.
     """

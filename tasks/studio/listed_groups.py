@@ -143,7 +143,7 @@ def with_moved_values(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to:
 
 
 def lines_of_rare(rows: Sequence[Sequence[str]], group: int, shown: Sequence[int]) -> list[int]:
-    """Return the line numbers of a group's values that are not among the shown ones."""
+    """Return the line numbers of the values in a line's group that are not shown; empty for no line."""
     if not 0 <= group < len(rows):
         return []
     return [line for line, row in enumerate(rows) if row[1:2] == rows[group][1:2] and line not in set(shown)]

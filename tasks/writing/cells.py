@@ -53,33 +53,33 @@ class CellRewriting(Rewriting):
         """Load the recoding that gives each cell's class and each class's labels and size."""
         return load_recoding(self.job, self.coding, self.recoding, self.store)
 
-    def class_inputs(self, place: ChunkPosition) -> list[object]:
+    def class_inputs(self, position: ChunkPosition) -> list[object]:
         """Return the keys of the inputs that determine the classes of a chunk's records."""
-        return [place.chunk.key, self.coding.key, self.recoding.digests]
+        return [position.chunk.key, self.coding.key, self.recoding.digests]
 
-    def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
+    def classes(self, position: ChunkPosition) -> NDArray[np.int32]:
         """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
-        return np.concatenate([classes for classes, _ in _assigned(self, place.chunk)])
+        return np.concatenate([classes for classes, _ in _assigned(self, position.chunk)])
 
-    def classes_and_digests(self, place: ChunkPosition) -> Assigned:
+    def classes_and_digests(self, position: ChunkPosition) -> Assigned:
         """Return the classes of a chunk's records and the additional columns of the released ones."""
-        return _together([(classes, _beside(self, classes, payload)) for classes, payload in _assigned(self, place.chunk)])
+        return _together([(classes, _beside(self, classes, payload)) for classes, payload in _assigned(self, position.chunk)])
 
-    def write_run(self, place: ChunkPosition, path: Path) -> int:
+    def write_run(self, position: ChunkPosition, path: Path) -> int:
         """Write a chunk's released records by output file to ``path``, save their classes; return how many.
 
         Also keeps their classes and, where the job names persons, the persons of each class.
         """
         (first, spread), found = self.files, list[Assigned]()
         with RunWriter(path, self.file_count, self.most, self.source.own_texts) as run:
-            for classes, payload in _assigned(self, place.chunk):
+            for classes, payload in _assigned(self, position.chunk):
                 released = classes[classes >= 0]
                 found.append((classes, _beside(self, classes, payload) if self.job.columns.person else {}))
                 published = without_masked_pseudonyms(self.job, self.source, self.labels, released, payload)
                 run.add(released, published, assign_files(released, first, spread, published.columns))
-        MEMBERS.save_artifact(self, place, lambda path: write_members(path, np.concatenate([classes for classes, _ in found])))
+        MEMBERS.save_artifact(self, position, lambda path: write_members(path, np.concatenate([classes for classes, _ in found])))
         if self.job.columns.person:
-            PEOPLE.save_artifact(self, place, lambda path: write_people_of(self.job, place.chunk, _together(found), path))
+            PEOPLE.save_artifact(self, position, lambda path: write_people_of(self.job, position.chunk, _together(found), path))
         return run.rows
 
 

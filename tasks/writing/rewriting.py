@@ -51,7 +51,7 @@ from tasks.writing.two_level_shuffle import ShuffleParts, shuffle_runs
 def additional_columns(
     job: Job, source: ChunkedSource, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch
 ) -> AdditionalColumns:
-    """Return released records' linking pseudonyms, and a digest per kind of their other columns.
+    """Return released records' linking pseudonyms, and a digest of each record per kind of other columns.
 
     There is a digest for the untreated, the sensitive and the treated columns.
 
@@ -201,11 +201,11 @@ class Rewriting(DomainTable, ABC):
         return self.published.sizes
 
     @abstractmethod
-    def class_inputs(self, place: ChunkPosition) -> list[object]:
+    def class_inputs(self, position: ChunkPosition) -> list[object]:
         """Return the keys of the inputs that determine the classes of a chunk's records."""
 
     @abstractmethod
-    def classes(self, place: ChunkPosition) -> NDArray[np.int32]:
+    def classes(self, position: ChunkPosition) -> NDArray[np.int32]:
         """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
@@ -213,11 +213,11 @@ class Rewriting(DomainTable, ABC):
         return self.classes(ChunkPosition(chunk=chunk, number=number))
 
     @abstractmethod
-    def classes_and_digests(self, place: ChunkPosition) -> Assigned:
+    def classes_and_digests(self, position: ChunkPosition) -> Assigned:
         """Return the class of each record of a chunk, and pseudonyms and value digests of released ones."""
 
     @abstractmethod
-    def write_run(self, place: ChunkPosition, path: Path) -> int:
+    def write_run(self, position: ChunkPosition, path: Path) -> int:
         """Write a chunk's released records grouped by output file; return their number."""
 
     @cached_property
@@ -232,14 +232,14 @@ class Rewriting(DomainTable, ABC):
         return int((first + spread).max(initial=0))
 
 
-def _run(given: Rewriting, place: ChunkPosition, path: Path) -> int:
-    return given.write_run(place, path)
+def _run(given: Rewriting, position: ChunkPosition, path: Path) -> int:
+    return given.write_run(position, path)
 
 
 RUNS = FileStep(
     "runs",
     make=_run,
-    reads=lambda given, place: given.class_inputs(place),
+    reads=lambda given, position: given.class_inputs(position),
     settings=lambda given: [given.source.payload_key, given.source.file_rows(given.job)],
     code=lambda given: type(given).__module__,
     phase="rewrite",
@@ -248,16 +248,16 @@ RUNS = FileStep(
 """The released records of a chunk, apart by output file."""
 
 
-def _members(given: Rewriting, place: ChunkPosition, path: Path) -> int:
-    return write_members(path, given.classes(place))
+def _members(given: Rewriting, position: ChunkPosition, path: Path) -> int:
+    return write_members(path, given.classes(position))
 
 
 MEMBERS = FileStep("members", make=_members, reads=RUNS.reads, code=RUNS.code, phase="rewrite")
 """The class of each record of a chunk; kept when they were assigned, and made anew only if it is gone."""
 
 
-def _people(given: Rewriting, place: ChunkPosition, path: Path) -> int:
-    return write_people_of(given.job, place.chunk, given.classes_and_digests(place), path)
+def _people(given: Rewriting, position: ChunkPosition, path: Path) -> int:
+    return write_people_of(given.job, position.chunk, given.classes_and_digests(position), path)
 
 
 PEOPLE = FileStep(

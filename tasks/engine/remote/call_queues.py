@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors.runners import RunnerError, WithdrawnError
+from tasks.engine.remote.codec import PathName
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.place import Bucket
 from tasks.store.store import Store
@@ -47,13 +48,13 @@ class FolderQueue:
         """Remove a call from the queue, if it is there."""
         (self.folder / name).unlink(missing_ok=True)
 
-    def name(self, path: Path) -> list[str]:
+    def path_name(self, path: Path) -> PathName:
         """Return the machine-independent name of a path: the path itself."""
-        return ["everywhere", str(path)]
+        return PathName("everywhere", str(path))
 
-    def path(self, name: list[str]) -> Path:
-        """Return the path for a machine-independent name."""
-        return Path(name[1])
+    def path_of(self, name: PathName) -> Path:
+        """Return the path in a name from ``path_name``, the same on every machine."""
+        return Path(name.text)
 
     def store_name(self, store: Store) -> str:
         """Return the name by which workers find a store: its folder, which all of them share."""
@@ -97,13 +98,13 @@ class BucketQueue:
         """Remove a call from the queue, if it is there."""
         self.bucket.remove([f"{CALLS}/{name}"])
 
-    def name(self, path: Path) -> list[str]:
+    def path_name(self, path: Path) -> PathName:
         """Return the machine-independent name of a path, relative to the work if it lies there."""
         within = path.is_relative_to(self.folder)
-        return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
+        return PathName("work", path.relative_to(self.folder).as_posix()) if within else PathName("everywhere", str(path))
 
-    def path(self, name: list[str]) -> Path:
-        """Return this machine's path for a machine-independent name; an artefact is fetched from the bucket."""
+    def path_of(self, name: PathName) -> Path:
+        """Return this machine's path for a name from ``path_name``; fetch an artefact from the bucket."""
         kind, path = name
         if kind == "everywhere":
             return Path(path)

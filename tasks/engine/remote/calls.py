@@ -172,7 +172,7 @@ def _fulfil(order: Order) -> Any:
 
 
 def code_versions(function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Mapping[str, str]:
-    """Return the package versions and code fingerprints that a call's result depends on."""
+    """Return the package versions and code fingerprints that a worker must have to make a call."""
     modules = {function.__module__, *([function.module_name(arguments[0])] if isinstance(function, Step) else ())}
     return {**release_versions(), **{module: code_of(module) for module in modules}}
 

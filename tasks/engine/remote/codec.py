@@ -15,7 +15,7 @@ from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from pydantic import BaseModel
@@ -31,14 +31,26 @@ STATE = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydanti
 """What a model holds, as Pydantic itself names it where one is copied."""
 
 
+class PathName(NamedTuple):
+    """Name of a path that each machine of a run understands.
+
+    Attributes:
+        kind: ``everywhere`` for a path that is the same on all machines, ``work`` for one in the work of a bucket.
+        text: The whole path, or that from the folder of the work.
+    """
+
+    kind: str
+    text: str
+
+
 class WorkNames(Protocol):
     """Interface that converts paths and stores to machine-independent names and back."""
 
-    def name(self, path: Path) -> list[str]:
+    def path_name(self, path: Path) -> PathName:
         """Return the machine-independent name of a path."""
 
-    def path(self, name: list[str]) -> Path:
-        """Return this machine's path for a machine-independent name."""
+    def path_of(self, name: PathName) -> Path:
+        """Return this machine's path for a name from ``path_name``."""
 
     def store_name(self, store: Store) -> str:
         """Return the machine-independent name of a store."""
@@ -161,7 +173,7 @@ _SAID: dict[str, Callable[[Any, Each, WorkNames], Any]] = {
     "dict": lambda value, each, _: [[each(key), each(one)] for key, one in value.items()],
     "range": lambda value, _each, _: [value.start, value.stop, value.step],
     "decimal": lambda value, _each, _: str(value),
-    "path": lambda value, _each, places: places.name(value),
+    "path": lambda value, _each, places: places.path_name(value),
     "store": lambda value, _each, places: places.store_name(value),
     "schema": lambda value, _each, _: _schema(value),
     "type": lambda value, _each, _: _schema(pa.schema({"": value})),
@@ -175,7 +187,7 @@ _MEANT: dict[str, Callable[[Any, Each, WorkNames], Any]] = {
     "dict": lambda content, each, _: {each(key): each(one) for key, one in content},
     "range": lambda content, _each, _: range(*content),
     "decimal": lambda content, _each, _: Decimal(content),
-    "path": lambda content, _each, places: places.path(content),
+    "path": lambda content, _each, places: places.path_of(PathName(*content)),
     "store": lambda content, _each, places: places.store(content),
     "schema": lambda content, _each, _: _as_schema(content),
     "type": lambda content, _each, _: _as_schema(content).field(0).type,

@@ -40,7 +40,7 @@ from tasks.store.step import FileStep
 
 
 def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDArray[np.bool_]:
-    """Return a mask of persons published if few rows are known, (persons,); raise if memory is short.
+    """Return a mask of persons whose choices of known rows k share, (persons,); raise if memory is short.
 
     Args:
         given: The tables.
@@ -142,7 +142,10 @@ class NodeCosts:
 
 
 def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
-    """Return a digest of each person's history at a node, equal for equal ones, shape (persons,)."""
+    """Return a number per person, equal for equal histories at this node; no digest, shape (persons,).
+
+    Numbers of different nodes or sources have nothing to do with each other.
+    """
     parts, tree = person_profiles(given, node), given.job.tree
     for branch in tree.branches:
         levels = tuple((table, given.levels_of(node, table)) for table in tree.branch_tables(branch))

@@ -153,7 +153,7 @@ PROFILES = FileStep(
 
 
 def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
-    """Return the numbered profiles of one branch at one node, stored or computed, shape (persons,)."""
+    """Return each person's profile number in a branch at a node, stored or computed, shape (persons,)."""
     made = PROFILES.result(given, node)
     return Profile(np.load(given.store.path(made)), made.rows)
 

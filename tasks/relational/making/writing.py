@@ -89,7 +89,7 @@ class ReleasedTables(HistoryTables):
         return found
 
     def lasting(self, table: str) -> Identifier | None:
-        """Return the identifier setting of a key with lasting pseudonyms, None if new per release."""
+        """Return the unit key's identifier if its pseudonyms last; None if new per release or another table."""
         return lasting_key(self.job) if table == self.job.tree.unit else None
 
     @property

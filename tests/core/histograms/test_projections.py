@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from core.columns.coding import Packing
-from core.histograms.projections import Bundles, LinearCounting, Projection, SparseProjection
+from core.histograms.projections import Bundles, Combinations, LinearCounting, Projection, SparseProjection
 from core.units.class_table import exact_hierarchy
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed
@@ -47,6 +47,20 @@ def test_cells_of_more_than_one_word_add_up() -> None:
     assert all(mine.tolist() == theirs.tolist() for mine, theirs in zip(made.words, whole.words, strict=True))
     nothing = SparseProjection(fine, node, example.hierarchies).result()
     assert (len(nothing.words), nothing.cells) == (len(whole.words), 0)
+
+
+def test_what_is_added_after_the_sum_was_taken_is_refused_and_written_nowhere() -> None:
+    example, bundles = table([(0,), (1,)]), Bundles(Packing((2,)))
+    projection = Projection((0,), (1,), example.hierarchies, 2)
+    combinations = Combinations(Packing((2,)), 1, 2, 4)
+    for summed, take in ((projection, projection.result), (combinations, combinations.sizes)):
+        added = bundles, bundles.codes((np.arange(2, dtype=np.int64),)), np.ones(2, np.int64)
+        summed.add(*added)
+        take()
+        with pytest.raises(AttributeError):
+            summed.add(*added)
+        with pytest.raises(AttributeError):
+            take()
 
 
 def test_more_records_than_32_bits_count_are_counted() -> None:

@@ -18,7 +18,7 @@ from core.recount.together import TogetherCount
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.figures import KINDS, Kind
-from tasks.recount.people import COMBINATIONS, columns_of_job, combined_pairs, count_combinations, count_together_of_people
+from tasks.recount.people import COMBINATIONS, columns_of_job, combined_pairs, count_combinations, count_person_combinations
 from tasks.recount.people_of_source import MANY, MOST_JOINED, OVERLAPPING, _unknown
 from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.spreads import model_faults
@@ -44,7 +44,7 @@ def test_what_is_published_is_told_apart_by_what_the_job_says_of_it() -> None:
 def test_persons_are_counted_together_only_where_they_are_named() -> None:
     nothing: Any = None
     files: Any = object()
-    assert count_together_of_people(job(), nothing, files) == {}
+    assert count_person_combinations(job(), nothing, files) == {}
 
 
 def counted_together(connection: duckdb.DuckDBPyConnection, folder: Path, named: Job, *kinds: Kind) -> dict[Kind, TogetherCount]:
@@ -56,7 +56,7 @@ def counted_together(connection: duckdb.DuckDBPyConnection, folder: Path, named:
     pq.write_table(pa.table({"label_0": ["young", "old"]}), classes)
     connection.execute("CREATE TABLE release AS SELECT CASE WHEN range < 5 THEN 'young' ELSE 'old' END AS age FROM range(9)")
     connection.execute(combinations_sql("release", ['"age"'], COMBINATIONS))
-    return dict(count_together_of_people(named, connection, ([people], [classes])))
+    return dict(count_person_combinations(named, connection, ([people], [classes])))
 
 
 @pytest.mark.parametrize(("k", "counts"), [(2, (2, 2, 3)), (3, (2, 4, 5)), (4, (2, 5, 5))])
@@ -75,8 +75,8 @@ def test_persons_who_are_alone_with_what_they_publish_are_counted_by_kind_of_col
             COMBINATIONS,
             "release",
         ]
-        assert count_together_of_people(named, connection, None) == {}
-        assert count_together_of_people(job(), connection, ([tmp_path / "people.parquet"], [])) == {}
+        assert count_person_combinations(named, connection, None) == {}
+        assert count_person_combinations(job(), connection, ([tmp_path / "people.parquet"], [])) == {}
 
 
 @pytest.mark.parametrize(

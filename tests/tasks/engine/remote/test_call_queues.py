@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tasks.engine.remote.call_queues import BucketQueue, remove_local_copies
+from tasks.engine.remote.codec import PathName
 from tasks.store.place import Bucket
 
 
@@ -24,7 +25,7 @@ def queue(prefix: str, head: str = "head") -> BucketQueue:
 
 
 def here(one: BucketQueue) -> Path:
-    return one.path(["work", "spill"]).parent
+    return one.path_of(PathName("work", "spill")).parent
 
 
 def test_runs_that_share_a_worker_leave_each_others_work_alone() -> None:
