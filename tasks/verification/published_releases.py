@@ -17,11 +17,10 @@ from schemas.job.source import address_faults, is_address
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
-from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, is_manifest_of_tables
+from tasks.release.manifest import MOST_BYTES, MOST_REQUESTS, any_manifest_of, check_names, is_manifest_of_tables
 from tasks.store.files import random_temporary_folder
 from tasks.store.place import Bucket, Place, place_of
 
-MOST_REQUESTS = 16
 DIGITS = "[0-9a-f]" * 16
 
 
