@@ -137,7 +137,8 @@ def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
 def target_manifests(target: Place, known: Collection[str]) -> list[tuple[str, Manifest | TablesManifest | None]]:
     """Return name and manifest of each release in a target, newest first.
 
-    Those whose manifest cannot be read come first, with None. A bucket that cannot be reached raises ``StorageError``, as what nobody looked at may be of any records.
+    Those whose manifest cannot be read come first, with None. A bucket that cannot be reached raises ``StorageError``, as what nobody
+    looked at may be of any records.
 
     Args:
         target: A folder or a prefix of a bucket.
