@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.charts.chart import SLOTS, Picture, paint, side_by_side, text
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
-from core.kmember.partition import Effort, Members
+from core.kmember.partition import Effort, RecordsToGroup
 from core.mondrian.partition import Rules, partition
 from core.mondrian.ranks import CutAxis
 from core.privacy.promise import Promise
@@ -62,7 +62,7 @@ def by_cuts(points: Points) -> NDArray[np.int64]:
 def by_clusters(points: Points) -> NDArray[np.int64]:
     """Return the class of each record by k-member clustering."""
     codes, labels = coded(points)
-    return Members(codes, axes(points), labels, K).clustered(Effort.of(len(points), K, 1))[0].astype(np.int64)
+    return RecordsToGroup(codes, axes(points), labels, K).clustered(Effort.of(len(points), K, 1))[0].astype(np.int64)
 
 
 def coded(points: Points) -> tuple[NDArray[np.int64], list[LabelPrices]]:

@@ -40,7 +40,7 @@ class TableSchema:
     unique: Sequence[str] = ()
 
     def pandera(self) -> pandera.DataFrameSchema:
-        """Return the schema for Pandera.
+        """Build the Pandera schema that checks names, types and bounds of the columns, and unique rows.
 
         Pandera is imported here because its import takes longer than many runs.
         """

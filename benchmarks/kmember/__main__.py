@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from benchmarks.mondrian import DATA, Table, asked, made, tables, whole
 from benchmarks.scale import PER_FILE, anonymised, prepare
-from core.kmember.partition import Effort, Members
+from core.kmember.partition import Effort, RecordsToGroup
 from core.kmember.set_labels import CodedRecords, block_of, kernel, price_with, set_label_arrays, start_set_label
 from core.mondrian.partition import Partition
 from core.mondrian.recoding import label_partition, total_losses
-from core.recoding.classes import members
+from core.recoding.classes import records_by_class
 from core.recoding.price_kernels import EACH, SIZE, UNIT, WEIGHT, Prices
 from core.recoding.prices import LabelPrices, label_prices
 from tests.oracles import clustering as oracle
@@ -113,7 +113,7 @@ def told(table: Table, k: int, efforts: Sequence[int], named: str = "") -> Itera
         start = time.process_time()
         classes = clustered(table, k, effort)
         cpu = time.process_time() - start
-        order, ends = members(classes)
+        order, ends = records_by_class(classes)
         found = losses(table, Partition(order.astype(np.int32), ends), k)
         name = f"{named}kmember, effort {effort}"
         yield f"{name:<26}{found[0]:>10.4f}{found[1]:>8.4f}{found[0] / base[0]:>8.2f}{cpu:>8.2f}{cpu / first:>7.1f}"
@@ -132,7 +132,7 @@ def labels(table: Table) -> list[LabelPrices]:
 
 
 def clustered(table: Table, k: int, effort: int) -> NDArray[np.int32]:
-    return Members(table.codes, table.learnt, labels(table), k).clustered(Effort.of(len(table.codes), k, effort))[0]
+    return RecordsToGroup(table.codes, table.learnt, labels(table), k).clustered(Effort.of(len(table.codes), k, effort))[0]
 
 
 def bound(table: Table, k: int) -> float:
@@ -187,7 +187,7 @@ def missed(table: Table, size: int, k: int, seed: int) -> float:
         return oracle.cost_of(few, ways, members_of)
 
     named = [LabelPrices(None, *of) for of in zip(domains, hierarchies, strict=True)]
-    classes, _ = Members(codes, cutting.axes[:WORDS_AND_AGE], named, k).clustered(Effort.of(size, k, 1))
+    classes, _ = RecordsToGroup(codes, cutting.axes[:WORDS_AND_AGE], named, k).clustered(Effort.of(size, k, 1))
     parts = [np.flatnonzero(classes == number).tolist() for number in range(int(classes.max()) + 1)]
     least = oracle.fewest(range(size), k, cost)
     return sum(len(part) * cost(part) for part in parts) / least - 1 if least else 0.0

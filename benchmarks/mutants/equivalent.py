@@ -34,7 +34,9 @@ EQUIVALENT: Mapping[str, str] = {
         "Only a job that names persons leaves records out by whose they are, and of such a job files are not compared."
     ),
     "core/units/persons.py:CellPersons.merged: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
-    "tasks/recount/rows.py:RowsHere.__init__: 0 -> (0 + 1)": "The number tells tables apart and is shown to nobody, wherever it begins.",
+    "tasks/recount/rows.py:RowsInOneDatabase.__init__: 0 -> (0 + 1)": (
+        "The number tells tables apart and is shown to nobody, wherever it begins."
+    ),
     "core/recount/labels/published_values.py:_grouped: 1 -> (1 + 1) #2": "Groups are numbered from 0, so that -2 is none of them as -1 is.",
     "core/recount/people.py:source_counts_sql: DISTINCT  ->  #1": (
         "What a record of the source adds to the persons of its value is 0, however often it is added."
@@ -98,7 +100,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/kernels.py:count_repeated_persons: 1 -> (1 + 1) #1": (
         "The number tells one person from the one before, and every second number does so as well."
     ),
-    "core/units/pairs.py:person_hash_table: 2 * most -> most": (
+    "core/units/pairs.py:person_hash_table: 2 * most_persons -> most_persons": (
         "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
     ),
     "core/units/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
@@ -134,15 +136,15 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/lattice/node_recodings.py:_records_with: labels, label -> label, labels": (
         "Label and labels are compared for equality, in which their order does not matter."
     ),
-    "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None -> ((first.members is None))": (
+    "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None -> ((first.members is None))": (
         "The classes have members just where the persons of the source are known."
     ),
-    "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None -> ((sought.people is None))": (
+    "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None -> ((requirements.people is None))": (
         "The classes have members just where the persons of the source are known."
     ),
     (
-        "tasks/lattice/node_recodings.py:_left: sought.people is None or first.members is None"
-        " -> ((sought.people is None) and (first.members is None))"
+        "tasks/lattice/node_recodings.py:_left: requirements.people is None or first.members is None"
+        " -> ((requirements.people is None) and (first.members is None))"
     ): ("The classes have members just where the persons of the source are known."),
     "tasks/recount/truth.py:compare_with_source: 2 -> (2 + 1)": (
         "How many bytes the database leaves to what is held beside it says when it writes to the disk, and changes no count."
@@ -256,21 +258,9 @@ EQUIVALENT: Mapping[str, str] = {
         "NumPy gives one value to all places that it is put into."
     ),
     "core/recoding/release_order.py:_sorted_as_numbers: 1 -> (1 + 1) #1": "Room for a class more changes no order.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_large_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_string(values.type)) and (pt.is_large_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type)"
-        " -> ((pt.is_string(values.type)))"
-    ): "A text is its own text, which takes longer to find one by one.",
-    (
-        "core/recount/labels/value_scales.py:texts_with_nulls: pt.is_string(values.type) or pt.is_large_string(values.type) -> False"
-    ): "A text is its own text, which takes longer to find one by one.",
+    "core/recount/labels/value_scales.py:texts_with_nulls: is_text_type(values.type) -> False": (
+        "A text is its own text, which takes longer to find one by one."
+    ),
     "core/units/class_table.py:exact_hierarchy: False -> True": "Nobody writes into these groups.",
     "core/units/digests.py:digest_texts: 8 -> (8 + 1) #1": "A ninth byte is shifted out of the word again.",
     "core/units/pairs.py:positions_of_repeated_keys: 1 -> (1 + 1) #4": "A table of twice as many places holds the same.",
@@ -335,6 +325,47 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/holders.py:fewest_too_many: 0 -> (0 + 1) #2": (
         "The number of values comes with the bound of entropy; where l = 1 sets none, no share falls below it."
     ),
+    "core/privacy/holders.py:EntropyHolders.too_many: 1.0 -> (1.0 + 1)": "Where the rest is nothing its part of the entropy is nothing.",
+    "core/privacy/holders.py:fewest_too_many: holder_bounds.distinct[column] >= 0 -> True": (
+        "Where no number of values is asked for, more holders than there are persons would be too many."
+    ),
+    "core/privacy/holders.py:fewest_too_many: >= -> >": "Where no value is asked for, no number of holders is too many.",
+    "core/privacy/holders.py:fewest_too_many: <= -> < #1": (
+        "The bound lies a slack above the share that is asked for, so that no share of persons is just that."
+    ),
+    "core/privacy/refusals.py:refusal_discloses: 0 -> (0 + 1) #1": (
+        "Of a class with nulls no value has all records, and one that all but a null have is alone beside it."
+    ),
+    (
+        "core/privacy/refusals.py:_holding_discloses: not demands.holder_bounds.columns_bounded[column] or sizes[half] == persons[half]"
+        " -> ((sizes[half] == persons[half]))"
+    ): "Where no bound is set, no number of holders is too many, which takes longer to find out.",
+    (
+        "core/privacy/risk.py:journalist: table.population, table.classes -> table.classes, table.population"
+    ): "A sum of products is the same whichever comes first.",
+    (
+        "core/privacy/risk.py:marketer: table.sizes / table.population, table.classes -> table.classes, table.sizes / table.population"
+    ): "A sum of products is the same whichever comes first.",
+    "core/privacy/risk.py:release_risk: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
+        "They are compared for equality, and one is used where they are equal."
+    ),
+    "core/recount/labels/label_readers.py:_pieces: 0 -> (0 + 1)": "Where there is no value, no pieces together are one.",
+    "core/recount/labels/label_readers.py:axis_of_groups: 0 -> (0 + 1) #1": "Of both only the first is taken.",
+    'core/recount/labels/label_spans.py:_read_range: one, "" -> "", one': (
+        "They are compared for equality, in which their order does not matter."
+    ),
+    "core/recount/shared_ends.py:_numbers: < -> <= #2": "A whole number and a decimal that are equal are one key.",
+    "tasks/composition/by_contents.py:_load: 0 -> (0 + 1)": "Records without a person get numbers of their own, wherever these begin.",
+    "tasks/recount/original.py:original_of: <= -> <": "A source has columns besides those that name persons.",
+    "tasks/recount/original.py:source_figures: True -> False": "How much memory the database may take changes no count.",
+    "tasks/recount/rows.py:RowsInOneDatabase.grouped: 1 -> (1 + 1)": "The number tells tables apart and is shown to nobody.",
+    "core/privacy/holders.py:_fewest_uneven: < -> <= #1": (
+        "The bound lies a slack below the entropy that is asked for, so that no share of persons has just that."
+    ),
+    "core/privacy/risk.py:records_above: table.sizes[exposed], table.classes[exposed] -> table.classes[exposed], table.sizes[exposed]": (
+        "A sum of products is the same whichever comes first."
+    ),
+    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #2": "Columns of a run are taken by their places, and nobody reads their names.",
     "core/privacy/refusals.py:disclosing_refusals: 2 -> (2 + 1)": ("A row of scratch more is not used."),
     "core/recoding/release_order.py:_words: < -> <= #1": ("NumPy shifts out all bits of a word that is moved by its width."),
     "core/recoding/release_order.py:_words: 64 -> (64 + 1)": ("NumPy shifts out all bits of a word that is moved by its width."),
@@ -527,7 +558,7 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/recoding/release_order.py:entry_ranks: distinct -> False": "Entries that are all different rank alike in both ways.",
     "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #2": "A group of one value costs as much as one of none.",
-    "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types, and becomes an end of them.",
+    "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types.",
     "core/recount/risk.py:population_risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
     "core/recount/risk.py:risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
     "core/units/kernels.py:merge_person_cells: True -> False": "The first visit begins a person, and says so.",
@@ -570,12 +601,8 @@ EQUIVALENT: Mapping[str, str] = {
         "Decimals are as exact, and take longer."
     ),
     "core/recount/labels/value_scales.py:_whole: < -> <=": "Decimals are as exact, and take longer.",
-    "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types, and becomes an end of them.",
+    "core/recount/labels/value_scales.py:_whole: > -> >=": "Either number lies beyond all types.",
     "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: <= -> <": "Which cells are at hand does not matter.",
-    (
-        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.prices or not self._counting.sums_squares"
-        " -> ((self.prices) and (not self._counting.sums_squares))"
-    ): "Where a bound hardly helps, that of the larger region is taken, which is one of the smaller as well.",
     "core/lattice/pareto_front.py:find_pareto_nodes: value < inf -> True": (
         "A node that publishes nothing suppresses all records, which are more than are shown."
     ),
@@ -612,7 +639,6 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/privacy/pseudonyms.py:_replaced: made, values -> values, made": ("Two texts are equal, whichever comes first."),
     "core/recount/labels/value_scales.py:ValueScale.exact: < -> <=": ("A span of no values says as little as none."),
-    "core/units/persons.py:CellPersons.spread: < -> <=": ("Where all cells are in a class, none is set apart."),
     "tasks/recount/truth.py:_covered: True -> False": ("How many threads join takes memory, and changes no count."),
     "tasks/writing/runs.py:write_run: 1 -> (1 + 1) #1": ("A run of one file more has no records in it."),
     "tasks/writing/runs.py:write_run: 1 -> (1 + 1)": ("A run without records has one file, however few are asked for."),
@@ -700,5 +726,137 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/recount.py:count_in_classes: alike or RecordRelation(source) -> ((RecordRelation(source)))": (
         "The same records one by one give the same counts, which takes longer."
     ),
+    "core/columns/sorting.py:_by_bits: numbers.dtype == np.int64 -> False": (
+        "Numbers that are not negative have the same bits with a sign, and a loop of their own."
+    ),
+    "core/recount/figures.py:_differs: said, found -> found, said": "Two numbers are as close to each other whichever comes first.",
+    "core/units/digests.py:_digested: 1 -> (1 + 1)": "A digest behind the last value belongs to no record, and nobody looks at it.",
+    "core/units/digests.py:_digested: 0 -> (0 + 1)": "The digest of a null is not looked at.",
+    "core/units/digests.py:_digested: 0 -> (0 + 1) #1": "A digest behind the last value belongs to no record, and nobody looks at it.",
+    "core/units/digests.py:_digested: column.cast(pa.float64()), pa.scalar(0.0) -> pa.scalar(0.0), column.cast(pa.float64())": (
+        "A sum is the same in either order."
+    ),
+    'core/units/digests.py:_digested: data or b"" -> ((data))': "What Arrow has cast has a buffer of bytes, empty or not.",
+    "core/units/pairs.py:positions_of_repeated_keys: 0 -> (0 + 1)": "A bound that is larger adds a bit that all have in common.",
+    "core/units/pairs.py:positions_of_repeated_keys: 2 -> (2 + 1)": "A table that is emptier takes more memory and holds the same.",
+    "core/units/pairs.py:positions_of_repeated_keys: 2 * len(shared) -> len(shared)": (
+        "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
+    ),
+    "core/units/persons.py:CellPersons.spread: 1 -> (1 + 1)": "Any negative number is left out.",
+    "core/privacy/kernels.py:class_keeps: demands.entropies[column] >= 0 -> True": (
+        "No entropy is below a bound that is negative, which takes longer to find out."
+    ),
+    "core/privacy/kernels.py:class_keeps: >= -> > #1": "A bound is a logarithm and a slack, so that it is never 0.",
+    "core/privacy/kernels.py:class_keeps: < -> <= #1": "No entropy of counts is the bound and the slack to the last bit.",
+    "core/privacy/kernels.py:class_keeps: >= -> > #2": "l is 1 at least where it is asked for.",
+    "core/privacy/kernels.py:class_keeps: 0 -> (0 + 1) #4": "l is 1 at least where it is asked for.",
+    "core/recoding/release_order.py:in_canonical_order: (found := _sorted_as_numbers(classes, columns)) is not None -> False": (
+        "Records that are not sorted as numbers come into the same order, which takes longer."
+    ),
+    (
+        "core/recoding/release_order.py:_sorted_as_numbers: not len(classes) or not all(isinstance(column,"
+        " pa.DictionaryArray) for column in columns)"
+        " -> True"
+    ): ("Records that are not sorted as numbers come into the same order, which takes longer."),
+    (
+        "core/recoding/release_order.py:_sorted_as_numbers: any(size != len(column.dictionary) + 1 for (_, size),"
+        " column in zip(ranks, columns, strict=True))"
+        " -> True"
+    ): ("Records that are not sorted as numbers come into the same order, which takes longer."),
+    "core/recoding/release_order.py:_sorted_as_numbers: 1 -> (1 + 1)": (
+        "Records that are not sorted as numbers come into the same order, which takes longer."
+    ),
+    "core/recoding/release_order.py:_sorted_as_numbers: span > 1 << 62 -> True": (
+        "Records that are not sorted as numbers come into the same order, which takes longer."
+    ),
+    "core/recoding/release_order.py:_sorted_as_numbers: 1 -> (1 + 1) #2": "Numbers of one bit more fit into 64 bits, too.",
+    "core/recoding/release_order.py:_sorted_as_numbers: 62 -> (62 + 1)": "Numbers of one bit more fit into 64 bits, too.",
+    "core/recoding/release_order.py:_sorted_as_numbers: False -> True": (
+        "Nobody looks at the numbers as they were, of which a copy takes memory."
+    ),
+    "core/recoding/release_order.py:_entries_at: 1 -> (1 + 1)": "A place that no rank has is not looked at.",
+    "core/recoding/release_order.py:_entries_at: column.indices.null_count -> True": "Where no record has a null, none has its rank.",
+    (
+        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.root.cells <= MOST_CELLS_REREAD and self.persons is None"
+        " -> ((self.persons is None))"
+    ): ("A tighter bound holds as well: all cells of the root are read for it, which takes longer."),
+    "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: self.prices and self.prices.extra -> ((self.prices))": (
+        "Where no suppressed record costs more nothing is added, which takes longer to find out."
+    ),
+    (
+        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: finer and self._penalties_of_suppression"
+        " -> ((finer) or (self._penalties_of_suppression))"
+    ): ("Without penalties nobody looks into cells, and where finer ones are not looked at all say the same."),
+    "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: finer and self._penalties_of_suppression -> ((finer))": (
+        "Without penalties nobody looks into cells."
+    ),
+    (
+        "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: finer and self._penalties_of_suppression"
+        " -> ((self._penalties_of_suppression))"
+    ): ("Where finer cells are not looked at all say the same."),
+    "core/lattice/bounded_evaluations.py:Evaluations.__post_init__: finer and self._penalties_of_suppression -> True": (
+        "Without penalties nobody looks into cells, and where finer ones are not looked at all say the same."
+    ),
+    "tasks/recount/truth.py:_joint_faults: more or unlike -> True": (
+        "Where records are those of the source, what single columns hold is not told, and takes longer to count."
+    ),
+    "tasks/recount/truth.py:_joint_faults: int(more), int(unlike) -> int(unlike), int(more)": "Only their sum is told.",
+    "tasks/recount/truth.py:_joint_faults: not parts -> False": (
+        "Of no columns all records are alike, and no labels are of more records than the source has."
+    ),
+    "tasks/recount/truth.py:_joint_faults: True -> False": "How many threads count records takes memory, and changes no count.",
+    "tasks/recount/truth.py:_joint_faults: True -> False #1": "How many threads count records takes memory, and changes no count.",
+    "tasks/recount/truth.py:_record_faults: sides.unmasked != sides.release and not faults -> ((not faults))": (
+        "Where no record is masked, whole records were those of the source, and so are parts of them, which takes longer to find out."
+    ),
+    "tasks/recount/truth.py:_part: one.is_released and sides.types[one.name] == sides.published[one.name] -> False": (
+        "A label that is its value is looked up as others are, which takes longer."
+    ),
+    'tasks/recount/verdict.py:_pseudonym_faults: "release", "source" -> "source", "release"': (
+        "Of each side it is only asked whether it is named."
+    ),
+    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #3": "Columns of a run are taken by their places, and nobody reads their names.",
+    "tasks/writing/runs.py:RunWriter._write: part.num_rows -> True": "A batch without records adds none.",
+    "tasks/writing/runs.py:RunWriter._write: 0 -> (0 + 1) #3": "How many records a pass has changes no record.",
+    "tasks/writing/runs.py:RunWriter._write: 0 -> (0 + 1) #4": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #1": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:RunWriter._write: 0 -> (0 + 1) #5": "Which bytes hold the numbers of a run changes no record of it.",
+    (
+        "tasks/writing/runs.py:RunWriter._write: not (narrow and _are_numbers(arrays)) and _packs(arrays)"
+        " -> ((not (narrow and _are_numbers(arrays))))"
+    ): ("Whether a run is packed changes no record of it."),
+    "tasks/writing/runs.py:_narrow: < -> <=": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:_narrow: 1 -> (1 + 1) #1": "Which bytes hold the numbers of a run changes no record of it.",
+    "tasks/writing/runs.py:_plain_bytes: 0 -> (0 + 1)": "How many records a pass has changes no record.",
+    "tasks/writing/runs.py:_plain_bytes: 0 -> (0 + 1) #1": "How many records a pass has changes no record.",
+    (
+        "tasks/writing/runs.py:_plain_bytes: max(int(column.nbytes), pc.sum(lengths.take(column.indices)).as_py() or 0)"
+        " -> pc.sum(lengths.take(column.indices)).as_py() or 0"
+    ): ("How many records a pass has changes no record."),
+    "tasks/writing/runs.py:_check_unpacked: column.dictionary.nbytes * len(column) <= MOST_UNPACKED -> False": (
+        "What it is too little for is added up text by text, which takes longer."
+    ),
+    "tasks/writing/runs.py:_check_unpacked: <= -> <": "What it is too little for is added up text by text, which takes longer.",
+    "tasks/writing/runs.py:_check_unpacked: (pc.max(lengths).as_py() or 0) * len(column) > MOST_UNPACKED -> True": (
+        "What it is too little for is added up text by text, which takes longer."
+    ),
+    "tasks/writing/runs.py:_check_unpacked: > -> >=": "What it is too little for is added up text by text, which takes longer.",
+    "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1) #1": "One byte is as little as none.",
+    "tasks/writing/runs.py:_payload: encoded and others -> ((encoded) or (others))": (
+        "Where all parts are of one kind, each record is in its place already."
+    ),
+    "tasks/writing/runs.py:_payload: encoded and others -> ((encoded))": (
+        "Where all parts are of one kind, each record is in its place already."
+    ),
+    "tasks/writing/runs.py:_payload: encoded and others -> ((others))": (
+        "Where all parts are of one kind, each record is in its place already."
+    ),
+    "tasks/writing/runs.py:_payload: encoded and others -> True": "Where all parts are of one kind, each record is in its place already.",
+    "tasks/writing/runs.py:_together: len(parts) == 1 -> False": "One part is put together with nothing, which takes longer.",
+    "tasks/writing/runs.py:_only_used: len(used) == len(column.dictionary) -> False": (
+        "All entries are taken one by one, which takes longer."
+    ),
+    "tasks/writing/runs.py:_only_used: 1 -> (1 + 1) #4": "A place behind that of nulls is not looked at.",
+    "tasks/writing/runs.py:_only_used: column.indices.null_count -> True": "Where no record has a null, none is at its place.",
 }
 """By the name of a mutant."""

@@ -41,7 +41,7 @@ class AttackedRelease:
 
     @property
     def records(self) -> int:
-        """Number of records."""
+        """Number of released records, those of all classes."""
         return len(self.owners)
 
 

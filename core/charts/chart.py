@@ -338,17 +338,19 @@ LONGEST = 24
 LEGEND = 22
 
 
-def bar_chart(chart: Chart, names: Sequence[str], *, most: float | None = None, chosen: str | None = None, headed: bool = True) -> Picture:
+def bar_chart(
+    chart: Chart, names: Sequence[str], *, axis_end: float | None = None, chosen: str | None = None, headed: bool = True
+) -> Picture:
     """Return a chart of horizontal bars: a group per name, a bar per series, with its figure.
 
     Args:
         chart: What is shown; a figure per series and name.
         names: Of the groups, from top to bottom.
-        most: The figure of the longest bar there can be; the greatest one if left out.
+        axis_end: The figure of the longest bar there can be; the greatest one if left out.
         chosen: The one that is emphasised.
         headed: Whether title and note are drawn; a page may have said them.
     """
-    full = most or max(chart.known_figures, default=0.0) or 1.0
+    full = axis_end or max(chart.known_figures, default=0.0) or 1.0
     written = max([width_of(chart.missing), *(width_of(chart.spelt(value)) for value in chart.known_figures)])
     left = 16 + max((width_of(_cut(name)) for name in names), default=0)
     long = max(WIDTH - left - written - 16, 80)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.clustering.gower import UNIT, Metric, Points, Rows, distance, kernel
 from core.columns.data_parallel import least_for_threads, parts_in_parallel
-from core.recoding.classes import members
+from core.recoding.classes import records_by_class
 
 Distances = NDArray[np.signedinteger[Any]]
 MOST_CACHED_RECORDS = 256
@@ -168,7 +168,7 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
     Returns:
         Shape (n,), float64.
     """
-    order, ends = members(classes)
+    order, ends = records_by_class(classes)
     factors = np.ones(points.size)
     if len(order):
         found, rows = np.ones(len(order)), points.rows[order]

@@ -22,7 +22,7 @@ from core.clustering.vptree import VantageTree
 from core.privacy.kernels import Demands, demands_of, is_compiled
 from core.privacy.promise import Promise
 from core.privacy.refusals import disclosing_refusals
-from core.recoding.classes import members
+from core.recoding.classes import records_by_class
 from core.recoding.recoding import SUPPRESSED
 from core.units.class_table import ClassTable
 from core.units.persons import EVERY_RECORD
@@ -88,7 +88,7 @@ def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> t
     merged = 0
     while True:
         failing = np.flatnonzero(fails(classes))
-        order, ends = members(classes)
+        order, ends = records_by_class(classes)
         if not len(failing) or len(ends) <= 2:
             return classes, merged
         merged += len(failing)
@@ -133,7 +133,7 @@ def merge_unsafe_classes(points: Points, classes: NDArray[np.int32], criteria: C
     Returns:
         Classes in the same form, and how many of those before are no class by themselves now.
     """
-    order, ends = members(classes)
+    order, ends = records_by_class(classes)
     centres = points.take(medoids(points, order, ends))
     made, finished = np.arange(centres.size, dtype=np.int64), []
     segments, distances = np.array([[0, centres.size]], np.int64)[: centres.size], np.zeros(centres.size, np.int64)

@@ -29,7 +29,7 @@ from core.clustering.nearest import medoids, nearest
 from core.mondrian.partition import Rules, partition
 from core.mondrian.ranks import CutAxis, ranks_of
 from core.privacy.promise import Promise
-from core.recoding.classes import members
+from core.recoding.classes import records_by_class
 from core.recoding.recoding import SUPPRESSED
 from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
@@ -191,7 +191,7 @@ def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cu
 
 def _merged(classes: NDArray[np.int32], before: NDArray[np.int32], size: int) -> NDArray[np.bool_]:
     """Return a mask of classes with records that were in different classes before, shape (classes,)."""
-    order, ends = members(classes)
+    order, ends = records_by_class(classes)
     if not size:
         return np.zeros(0, np.bool_)
     was = before[order]
@@ -204,7 +204,7 @@ def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) 
 
     Without any partition the outliers become one.
     """
-    order, ends = members(classes)
+    order, ends = records_by_class(classes)
     joined = classes.copy()
     found = nearest(points.take(pool), points.take(medoids(points, order, ends)))
     joined[pool] = np.maximum(found, 0)

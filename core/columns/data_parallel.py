@@ -44,16 +44,18 @@ AT_A_TIME = 4
 """Columns that are worked on at a time where each takes memory for every record."""
 
 
-def parts_in_parallel(work: Callable[[slice], Result], row_count: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Result]:
+def parts_in_parallel(
+    work: Callable[[slice], Result], row_count: int, most_parts: int | None = None, least: int = LEAST_ROWS
+) -> list[Result]:
     """Run a function on slices of the rows, in parallel threads; return its results in order.
 
     Args:
         work: Called with the rows of a part, in a thread of its own; what it calls lets others go on, as compiled loops do.
         row_count: Number of rows.
-        most: Parts at most, for work that takes memory of its own.
+        most_parts: Parts at most, for work that takes memory of its own.
         least: Rows of a part for which a thread is worth its start.
     """
-    parts = max(min(threads_here(), row_count // least, row_count if most is None else most), 1)
+    parts = max(min(threads_here(), row_count // least, row_count if most_parts is None else most_parts), 1)
     slices = [slice(row_count * number // parts, row_count * (number + 1) // parts) for number in range(parts)]
     if parts == 1:
         return [work(slices[0])]
@@ -61,7 +63,7 @@ def parts_in_parallel(work: Callable[[slice], Result], row_count: int, most: int
         return list(pool.map(work, slices))
 
 
-def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most: int | None = None) -> list[Result]:
+def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most_threads: int | None = None) -> list[Result]:
     """Run a function on each item, several at a time in threads; return the results in order.
 
     Each call has a thread to itself, and a free thread takes the next item: items need not be of a size.
@@ -69,9 +71,9 @@ def each_in_parallel(work: Callable[[Item], Result], items: Sequence[Item], most
     Args:
         work: Called with an item, in a thread of its own; what it calls lets others go on, as compiled loops do.
         items: Of any size.
-        most: Threads at most, for work that takes memory of its own.
+        most_threads: Threads at most, for work that takes memory of its own.
     """
-    threads = min(threads_here(), len(items), most or len(items))
+    threads = min(threads_here(), len(items), most_threads or len(items))
     if threads <= 1:
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads, initializer=set_thread_budget, initargs=(max(threads_here() // threads, 1),)) as pool:

@@ -80,7 +80,7 @@ def with_null(domain: Domain) -> pa.Array:
     return pa.concat_arrays([domain.values, pa.nulls(int(domain.nulls > 0), domain.values.type)])
 
 
-class Counted(NamedTuple):
+class QidValueCounts(NamedTuple):
     """The values of one QID and their counts, as rows of a domain table.
 
     Attributes:
@@ -93,10 +93,10 @@ class Counted(NamedTuple):
     counts: NDArray[np.int64]
     persons: NDArray[np.int64] | None = None
 
-    def part(self, first: int, last: int) -> Counted:
+    def part(self, first: int, last: int) -> QidValueCounts:
         """Return the rows from position ``first`` to before ``last``."""
         persons = None if self.persons is None else self.persons[first:last]
-        return Counted(self.values.slice(first, last - first), self.counts[first:last], persons)
+        return QidValueCounts(self.values.slice(first, last - first), self.counts[first:last], persons)
 
     def domain(self, qid: str) -> Domain:
         """Build a QID's domain from these distinct values and counts."""
@@ -110,7 +110,7 @@ def value_column(position: int) -> str:
     return f"value_{position}"
 
 
-def domain_blocks(axes: Iterable[Counted], types: Sequence[pa.DataType]) -> Iterator[pa.Table]:
+def domain_blocks(axes: Iterable[QidValueCounts], types: Sequence[pa.DataType]) -> Iterator[pa.Table]:
     """Yield a domain table in blocks of one QID each, or in one block if it is small.
 
     Args:
@@ -126,7 +126,7 @@ def domain_blocks(axes: Iterable[Counted], types: Sequence[pa.DataType]) -> Iter
             yield _block(position, axis.part(first, first + BLOCK_ROWS), types)
 
 
-def _block(position: int, axis: Counted, types: Sequence[pa.DataType]) -> pa.Table:
+def _block(position: int, axis: QidValueCounts, types: Sequence[pa.DataType]) -> pa.Table:
     rows = len(axis.values)
     nothing = {dtype: pa.nulls(rows, dtype) for place, dtype in enumerate(types) if place != position}
     columns: dict[str, pa.Array] = {"qid": pa.array(np.full(rows, position, np.int16)), "count": pa.array(axis.counts, pa.int64())}
@@ -141,12 +141,12 @@ def read_domains(table: pa.Table, qids: Sequence[str]) -> tuple[Domain, ...]:
     return tuple(rows_of_axis(table, position).domain(qid) for position, qid in enumerate(qids))
 
 
-def rows_of_axis(table: pa.Table, position: int) -> Counted:
+def rows_of_axis(table: pa.Table, position: int) -> QidValueCounts:
     """Return the values and counts of the QID at ``position`` in a domain table."""
     mine = pc.equal(table["qid"], position)
     rows = table if pc.all(mine, min_count=0).as_py() else table.filter(mine)
     persons = rows["persons"].to_numpy() if "persons" in rows.column_names else None
-    return Counted(rows[value_column(position)].combine_chunks(), rows["count"].to_numpy(), persons)
+    return QidValueCounts(rows[value_column(position)].combine_chunks(), rows["count"].to_numpy(), persons)
 
 
 Node = tuple[int, ...]

@@ -111,18 +111,18 @@ def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
 
 
 @kernel
-def number_values(values: NDArray[np.int64], hash_slots: Counts, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Assign numbers to values by first occurrence; return these and the values, empty if above ``most``.
+def number_values(values: NDArray[np.int64], hash_slots: Counts, most_values: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Assign numbers to values by first occurrence; return both, empty if above ``most_values``.
 
     Args:
         values: Shape (n,).
-        hash_slots: Shape (a power of two, more than ``most``,), all -1; written to.
-        most: The largest number of distinct values.
+        hash_slots: Shape (a power of two, more than ``most_values``,), all -1; written to.
+        most_values: The largest number of distinct values.
 
     Returns:
         The number of each, shape (n,), and the different values in the order of their numbers; both empty where there are more.
     """
-    numbers, known = np.empty(values.shape[0], np.int32), np.empty(most, np.int64)
+    numbers, known = np.empty(values.shape[0], np.int32), np.empty(most_values, np.int64)
     shift, mask, size = np.uint64(64), np.uint64(hash_slots.shape[0] - 1), 0
     while np.int64(1) << np.int64(np.uint64(64) - shift) < hash_slots.shape[0]:
         shift -= np.uint64(1)
@@ -133,7 +133,7 @@ def number_values(values: NDArray[np.int64], hash_slots: Counts, most: int) -> t
         while hash_slots[place] >= 0 and known[hash_slots[place]] != value:
             place = (place + np.uint64(1)) & mask
         if hash_slots[place] < 0:
-            if size == most:
+            if size == most_values:
                 return numbers[:0].copy(), known[:0].copy()
             hash_slots[place] = size
             known[size] = value

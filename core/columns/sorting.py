@@ -62,12 +62,12 @@ def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int
 
 
 @kernel
-def insertion_sort(numbers: NDArray[np.uint64], most: int) -> bool:
-    """Sort nearly sorted numbers in place; return whether ``most`` steps were enough.
+def insertion_sort(numbers: NDArray[np.uint64], most_steps: int) -> bool:
+    """Sort nearly sorted numbers in place; return whether ``most_steps`` were enough.
 
     Args:
         numbers: Written to.
-        most: Steps of a number past another one.
+        most_steps: Steps of a number past another one.
 
     Returns:
         Whether they are in order.
@@ -77,21 +77,21 @@ def insertion_sort(numbers: NDArray[np.uint64], most: int) -> bool:
         while place > 0 and numbers[place - 1] > number:
             numbers[place] = numbers[place - 1]
             place -= 1
-            most -= 1
+            most_steps -= 1
         numbers[place] = number
-        if most < 0:
+        if most_steps < 0:
             return False
     return True
 
 
 @kernel
-def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most: int) -> bool:
-    """Correct in place an order that nearly sorts numbers; return whether ``most`` steps were enough.
+def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most_steps: int) -> bool:
+    """Correct in place an order that nearly sorts numbers; return whether ``most_steps`` were enough.
 
     Args:
         order: Shape (n,), written to.
         numbers: Shape (n,).
-        most: Steps of a place past another one.
+        most_steps: Steps of a place past another one.
 
     Returns:
         Whether the numbers are in order.
@@ -101,9 +101,9 @@ def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most: i
         while place > 0 and numbers[order[place - 1]] > numbers[mine]:
             order[place] = order[place - 1]
             place -= 1
-            most -= 1
+            most_steps -= 1
         order[place] = mine
-        if most < 0:
+        if most_steps < 0:
             return False
     return True
 
@@ -115,21 +115,21 @@ UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
 """Bits of a digest that tell so many of them apart, but for a few; and those that do it for more."""
 
 
-def ascending(numbers: NDArray[Any], most: int, *, lowest: int = 0, kept: bool = True) -> NDArray[Any]:
-    """Return whole numbers, none negative, in ascending order; unless ``kept``, the input is reordered.
+def ascending(numbers: NDArray[Any], greatest: int, *, lowest: int = 0, keeps_input: bool = True) -> NDArray[Any]:
+    """Return whole numbers, none negative, in ascending order; reorder the input unless ``keeps_input``.
 
     Args:
         numbers: Shape (n,), uint32, uint64 or int64, none negative.
-        most: None is greater; below 2^63 for int64.
+        greatest: None is greater; below 2^63 for int64.
         lowest: The first bit that need be looked at: numbers that are alike from there on may stand in any order.
-        kept: Whether the numbers given must stay as they are.
+        keeps_input: Whether the numbers given must stay as they are.
 
     Returns:
         Shape (n,), of the same type.
     """
     if len(numbers) < FEW:
         return np.sort(numbers)
-    return _by_bits(numbers.copy() if kept else numbers, lowest, most.bit_length())
+    return _by_bits(numbers.copy() if keeps_input else numbers, lowest, greatest.bit_length())
 
 
 def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -144,16 +144,16 @@ def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return found if insertion_sort(found, len(found)) else np.sort(found)
 
 
-def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
+def order_of(numbers: NDArray[Any], greatest: int) -> NDArray[np.intp]:
     """Return the permutation that sorts whole numbers, shape (n,); the sort is stable.
 
     Args:
         numbers: Shape (n,), int64 or uint64, none negative.
-        most: None is greater.
+        greatest: None is greater.
     """
     if len(numbers) < FEW:
         return np.argsort(numbers, kind="stable")
-    bits, width = (len(numbers) - 1).bit_length(), most.bit_length()
+    bits, width = (len(numbers) - 1).bit_length(), greatest.bit_length()
     # A number and its place are one number: both are moved at once, and only the upper bits are looked at, as many as there is room for.
     lost = max(width + bits - WIDTH, 0)
     both = ((numbers >> numbers.dtype.type(lost)).astype(np.int64) << bits) | np.arange(len(numbers))

@@ -260,7 +260,7 @@ NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 
 
 def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
-    """Return SQL that makes ``numbered``: the published joint classes of ``joined`` that are not empty.
+    """Return SQL that makes ``numbered``: the published classes formed by both releases, none empty.
 
     ``size`` is what k counts in them, ``has_0`` … whether all their records have a known value in these columns: a release that does not
     publish a column discloses nothing of it.
@@ -336,7 +336,7 @@ def source_values_sql(table: str, column: int, *, count_persons: bool) -> str:
 
 
 def values_at_risk_sql(*, count_persons: bool) -> str:
-    """Return SQL that counts the records or persons in the joint classes of table ``failing``.
+    """Return SQL that counts records or persons in classes of both releases, those of table ``failing``.
 
     Each counts once. Where persons are counted, each record of no person counts too.
 

@@ -79,6 +79,27 @@ def pseudonym_owners_sql(person_table: str, link: Sequence[str]) -> str:
     """
 
 
+def columns_together_sql(digest_tables: Sequence[str], owner_tables: Sequence[str]) -> tuple[str, str]:
+    """Return SQL relations of the digests and the owners of several columns whose pseudonyms have one key.
+
+    It is right because an attacker may find one pseudonym in several of them. Its digests are added up modulo 2^64. A pseudonym of which
+    columns disagree has no owner.
+
+    Args:
+        digest_tables: What is read as ``key``, ``everything`` and ``labels``, one of each column.
+        owner_tables: What is read as ``key`` and ``owner``, of the columns whose pseudonyms are not persons.
+
+    Returns:
+        As ``keyed_disclosures_sql`` takes them; owners are empty without any.
+    """
+    if len(digest_tables) == 1:
+        return digest_tables[0], f"FROM {owner_tables[0]}" if owner_tables else ""
+    sums = ", ".join(f"(sum({name}::HUGEINT) % 18446744073709551616)::UBIGINT AS {name}" for name in ("everything", "labels"))
+    digests, owners = (" UNION ALL ".join(f"FROM {table}" for table in tables) for tables in (digest_tables, owner_tables))
+    known = f"SELECT key, any_value(owner) AS owner FROM ({owners}) GROUP BY key HAVING count(DISTINCT owner) = 1" if owner_tables else ""
+    return f"(SELECT key, {sums} FROM ({digests}) GROUP BY key)", known
+
+
 def keyed_disclosures_sql(digest_table: str, owner_table: str, secret: str, release: str, person_columns: str) -> str:
     """Return SQL that makes ``published_now``: pseudonyms, owners and disclosures as keyed digests.
 
@@ -190,7 +211,7 @@ def digest_table(table: ShownTable) -> str:
 
 
 def row_digests_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
-    """Return SQL that makes ``digest_table(table)``, rows below included; make the tables below first.
+    """Return SQL that makes ``digest_table(table)``, rows below included; reads the tables of those below.
 
     Its columns are ``k0`` … and ``r0`` …, a row's key and reference, ``nearest``, ``labels`` and ``everything``. It is right because each
     row below is counted with the one row that its nearest whole reference finds.

@@ -92,12 +92,12 @@ CATEGORIES = 40
 """Values of a column that stay separate; the others are one."""
 
 
-def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
+def bands_of(domain: Domain, most_bands: int) -> NDArray[np.int64]:
     """Return each code's band: by quantile for numbers, rank of frequency for others, a last one for null.
 
     Args:
         domain: Of the column.
-        most: Bands, at most; the null is one more.
+        most_bands: Bands, at most; the null is one more.
 
     Returns:
         Shape (size,), dense from 0.
@@ -106,11 +106,11 @@ def bands_of(domain: Domain, most: int) -> NDArray[np.int64]:
     if as_numbers(domain.values) is None:
         order = np.argsort(-counts, kind="stable")
         found = np.empty(len(counts), np.int64)
-        found[order] = np.minimum(np.arange(len(counts)), most - 1)
+        found[order] = np.minimum(np.arange(len(counts)), most_bands - 1)
     else:
         # By the middle of each value's records, so that a frequent one does not push the next ones on.
         middle = np.cumsum(counts) - counts / 2
-        found = np.minimum(middle * most // max(int(counts.sum()), 1), most - 1).astype(np.int64)
+        found = np.minimum(middle * most_bands // max(int(counts.sum()), 1), most_bands - 1).astype(np.int64)
     found = np.unique(found, return_inverse=True)[1].astype(np.int64)
     return np.append(found, found.max(initial=-1) + 1)[: domain.size]
 

@@ -280,7 +280,7 @@ def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:
         case "integer" if _is_code(profile):
             return f"{{widths: [{', '.join(code_bin_sizes(profile.distinct))}], encode: true}}", "bins of neighbouring codes"
         case "integer" | "double":
-            return f"{{widths: [{', '.join(bin_widths(profile.span, whole=profile.kind == 'integer', distinct=profile.distinct))}]}}", ""
+            return f"{{widths: [{', '.join(bin_widths(profile.span, integers=profile.kind == 'integer', distinct=profile.distinct))}]}}", ""
         case "text":
             code = (profile.digits or profile.coded or _is_code(profile)) and 1 < profile.longest <= LONGEST_CODE
             kept = range(profile.longest, 0, -1) if code else [max(profile.longest, 1)]
@@ -298,7 +298,7 @@ def code_bin_sizes(distinct_values: int) -> list[str]:
     return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct_values)]
 
 
-def bin_widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
+def bin_widths(span: float, *, integers: bool, distinct: int = 0) -> list[str]:
     """Return nesting bin widths (…, 1, 5, 10, 50, …) up to the span, at most six.
 
     The coarsest are kept. Whole numbers begin with 1, which keeps the values. Other numbers begin with about a hundredth of the span. Their
@@ -307,12 +307,12 @@ def bin_widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
     # An exact decimal has 18 digits at most.
     top = min(max(floor(log10(span)), -12), 17) if span > 0 else 0
     steps = [(digit, power) for power in range(top - 3, top + 1) for digit in (1, 5)]
-    if whole:
+    if integers:
         steps = [(1, 0), *((digit, power) for digit, power in steps if (digit, power) > (1, 0) and power >= 0)]
         steps = sorted(set(steps), key=lambda step: step[0] * 10.0 ** step[1])
     fitting = [step for step in steps if step[0] * 10.0 ** step[1] < max(span, 1)] or [(1, 0)]
     fewer = [step for step in fitting if not distinct or span / (step[0] * 10.0 ** step[1]) < FEWER * distinct]
-    kept = [fitting[0], *fitting[1:][-(MOST_WIDTHS - 1) :]] if whole else (fewer or fitting[-1:])[-MOST_WIDTHS:]
+    kept = [fitting[0], *fitting[1:][-(MOST_WIDTHS - 1) :]] if integers else (fewer or fitting[-1:])[-MOST_WIDTHS:]
     return [_decimal(digit, power) for digit, power in kept]
 
 

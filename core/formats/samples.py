@@ -91,7 +91,7 @@ class ValueCounter:
         if len(kept) == MOST_SAMPLED_VALUES:
             self._beyond = digests[MOST_SAMPLED_VALUES - 1]
 
-    def counted(self) -> tuple[Digests, NDArray[np.int64]]:
+    def take_counts(self) -> tuple[Digests, NDArray[np.int64]]:
         """Return and forget the distinct digests, ascending, and their counts since the last call."""
         single = ascending_digests(np.concatenate([np.empty(0, np.uint64), *self._single]))
         starts = _starts(single)

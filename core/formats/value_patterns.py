@@ -34,7 +34,7 @@ class NumberKind:
     written: str = ""
 
     def fits(self, text: str, compact: str, hinted: bool) -> bool:
-        """Return whether a text is a number of this kind.
+        """Return whether a text has the shape of this number and passes its check digits, if it has any.
 
         Args:
             text: As it is written.

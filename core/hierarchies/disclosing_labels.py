@@ -18,7 +18,7 @@ from core.columns.column_types import is_text
 from core.hierarchies.table import LabelTable
 from schemas.job.columns import QuasiIdentifier
 from schemas.registry.hierarchies import DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 
 Flags = NDArray[np.bool_]
 _STAR = "*"
@@ -44,7 +44,7 @@ def count_disclosing_labels(qid: QuasiIdentifier, labels: pa.Array, folder: Path
         return len(known)
     texts = known.cast(pa.large_string())
     texts = texts.filter(pc.not_equal(texts, _STAR))
-    kind = entry_of(qid.hierarchy)
+    kind = hierarchy_kind(qid.hierarchy)
     if kind.telling:
         return int(kind.telling(texts, qid).sum())
     if kind.table:

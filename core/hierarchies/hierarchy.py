@@ -17,7 +17,7 @@ from core.hierarchies.levels import Bounds, DraftLevels, Extent, Level
 from core.hierarchies.table import null_route
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +75,16 @@ class Hierarchy:
         """Return whether a level is the level of ``*``."""
         return level > 0 and level == (self.top if self.height is None else self.height)
 
-    def within(self, least: int, most: int) -> Hierarchy:
-        """Return the hierarchy without levels above ``most``, and with levels below ``least`` unpublished.
+    def within(self, lowest: int, highest: int) -> Hierarchy:
+        """Return the hierarchy without levels above ``highest``, and with levels below ``lowest`` unpublished.
 
-        Levels below ``least`` are kept but not published.
+        Levels below ``lowest`` are kept but not published.
         """
-        end = most + 1
+        end = highest + 1
         groups, labels, bounds, axes = self.groups[:end], self.labels[:end], self.bounds[:end], self.axes[:end]
         height = self.top if self.height is None else self.height
         return replace(
-            self, groups=groups, labels=labels, bounds=bounds, axes=axes, least=max(self.least, least), height=height,
+            self, groups=groups, labels=labels, bounds=bounds, axes=axes, least=max(self.least, lowest), height=height,
             extents=self.extents[:end],
         )  # fmt: skip
 
@@ -113,7 +113,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         folder: Where the job file lies; paths of CSV hierarchies are relative to it.
     """
     values = domain.values
-    ladder: DraftLevels = entry_of(qid.hierarchy).ladder(qid.name, domain, qid.hierarchy, folder)
+    ladder: DraftLevels = hierarchy_kind(qid.hierarchy).ladder(qid.name, domain, qid.hierarchy, folder)
     exact = Level(np.arange(len(values), dtype=np.uint32), values, ladder.axis, (values, values) if ladder.numeric else None)
     leaf = null_route(qid.name, qid.hierarchy, folder) if domain.nulls else ()
     coarser = (
@@ -148,14 +148,14 @@ def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
 
 def check_recounted(qid: QuasiIdentifier) -> None:
     """Raise HierarchyError if the recount cannot compare a QID's published labels with the source."""
-    kind = entry_of(qid.hierarchy)
+    kind = hierarchy_kind(qid.hierarchy)
     if kind.recount_levels is None or (qid.hides and kind.recount_rule is None):
         raise HierarchyError.not_recounted(qid.name, kind.name)
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:
     """Raise HierarchyError for faults of a listed hierarchy that can be found without the data."""
-    if table := entry_of(qid.hierarchy).table:
+    if table := hierarchy_kind(qid.hierarchy).table:
         table(qid.name, qid.hierarchy, folder)
         null_route(qid.name, qid.hierarchy, folder)
 

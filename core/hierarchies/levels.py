@@ -181,7 +181,7 @@ _DIGITS = 18
 
 
 def scaled_integers(values: pa.Array) -> tuple[ScaledIntegers, int]:
-    """Return numbers as exact integers and their common decimal places: ``value = whole / 10**places``.
+    """Return numbers as exact integers and their common decimal places: ``value = integer / 10**places``.
 
     A float stands for its shortest decimal text.
 
@@ -221,21 +221,21 @@ def multiplied_without_overflow(integers: ScaledIntegers, factor: int, shift: in
     return integers.astype(object) * factor
 
 
-def decimal_text(whole: ScaledIntegers, decimals: int) -> pa.Array:
-    """Return ``whole / 10**decimals`` as text with exactly ``decimals`` decimal places.
+def decimal_text(scaled: ScaledIntegers, decimals: int) -> pa.Array:
+    """Return ``scaled / 10**decimals`` as text with exactly ``decimals`` decimal places.
 
     Args:
-        whole: Shape ``(g,)``.
+        scaled: Shape ``(g,)``.
         decimals: Digits after the point; no point for 0.
 
     Returns:
         Shape ``(g,)``, strings such as ``23``, ``22.5`` and ``-0.5``.
     """
     if not decimals:
-        return _digits(whole)
+        return _digits(scaled)
     unit = 10**decimals
-    size = abs(whole)
-    sign = pc.if_else(pa.array((whole < 0).astype(bool)), "-", "")
+    size = abs(scaled)
+    sign = pc.if_else(pa.array((scaled < 0).astype(bool)), "-", "")
     tail = pc.utf8_lpad(_digits(size % unit), decimals, "0")
     return pc.binary_join_element_wise(sign, _digits(size // unit), pa.scalar("."), tail, "")
 

@@ -20,7 +20,7 @@ from core.hierarchies.levels import DraftLevels, level_of_labels, spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.reading.regular_files import MOST_BYTES
 from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec
-from schemas.registry.hierarchy_kinds import TreeHierarchy, entry_of
+from schemas.registry.hierarchy_kinds import TreeHierarchy, hierarchy_kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def table_levels(qid: str, domain: Domain, table: LabelTable) -> DraftLevels:
 
 def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
     """Return the labels of a null's groups, finest first, or none; raise HierarchyError if unlisted."""
-    leaf, read = getattr(spec, "nulls", None), entry_of(spec).table
+    leaf, read = getattr(spec, "nulls", None), hierarchy_kind(spec).table
     if leaf is None or read is None:
         return ()
     table: LabelTable = read(qid, spec, folder)

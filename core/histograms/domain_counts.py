@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
-from core.columns.domains import Counted, domain_blocks, rows_of_axis
+from core.columns.domains import QidValueCounts, domain_blocks, rows_of_axis
 from core.columns.kernels import count_numbers
 from core.columns.numbers import Keys, is_sortable, keys_of, positions, to_numpy, values_of_keys
 from core.columns.sorting import ascending, order_of
@@ -111,7 +111,7 @@ def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
         pack_counts(*part.only_read(), low, bits, rows[start:])
         start += len(part.cells)
     # Equal cells may stand in any order of their counts, which need not be looked at.
-    return int(sum_packed(ascending(rows, (span << bits) | ((1 << bits) - 1), lowest=bits, kept=False), low, bits, *into))
+    return int(sum_packed(ascending(rows, (span << bits) | ((1 << bits) - 1), lowest=bits, keeps_input=False), low, bits, *into))
 
 
 def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
@@ -190,7 +190,7 @@ def _count_keys(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
         dense = np.bincount(keys - low)
         found = np.flatnonzero(dense)
         return found + low, dense[found]
-    keys = ascending(keys - low, high - low, kept=False) + low if high - low < SPAN else np.sort(keys)
+    keys = ascending(keys - low, high - low, keeps_input=False) + low if high - low < SPAN else np.sort(keys)
     firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
     return keys[firsts], np.diff(firsts, append=len(keys))
 
@@ -206,7 +206,7 @@ class _Sum(Protocol):
     def put(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
         """Add distinct values and their counts to the sum."""
 
-    def result(self) -> Counted:
+    def result(self) -> QidValueCounts:
         """Return all values added, ascending, and their counts."""
 
 
@@ -232,14 +232,14 @@ class _OfKeys:
         if _are_many(self._waiting, len(self._parts[0].cells)):
             self._parts, self._waiting = [sum_ascending(self._parts)], 0
 
-    def result(self) -> Counted:
+    def result(self) -> QidValueCounts:
         """Return all values added, ascending, and their counts."""
         self._parts = [sum_ascending(self._parts)]
         [(keys, counts)] = self._parts
         values = values_of_keys(keys, self._type)
         if not self._nulls:
-            return Counted(values, counts)
-        return Counted(pa.concat_arrays([values, pa.nulls(1, self._type)]), np.append(counts, self._nulls))
+            return QidValueCounts(values, counts)
+        return QidValueCounts(pa.concat_arrays([values, pa.nulls(1, self._type)]), np.append(counts, self._nulls))
 
 
 class _OfValues:
@@ -256,12 +256,12 @@ class _OfValues:
         if _are_many(self._waiting, len(self._parts[0])):
             self._parts, self._waiting = [_summed(pa.concat_tables(self._parts))], 0
 
-    def result(self) -> Counted:
+    def result(self) -> QidValueCounts:
         """Return all values added, ascending, and their counts."""
         # Grouping gives rows in the order in which they came; codes are positions, and must not depend on the order of chunks.
         self._parts = [_summed(pa.concat_tables(self._parts)).sort_by("value")]
         [rows] = self._parts
-        return Counted(rows["value"].combine_chunks(), rows["count"].to_numpy())
+        return QidValueCounts(rows["value"].combine_chunks(), rows["count"].to_numpy())
 
 
 def _are_many(waiting: int, summed: int) -> bool:
@@ -291,13 +291,13 @@ class DomainCounter:
             rows = rows_of_axis(table, position)
             axis.put(rows.values.cast(dtype), rows.counts)
 
-    def counted(self) -> Iterator[Counted]:
+    def value_counts(self) -> Iterator[QidValueCounts]:
         """Yield the distinct values of each QID and their counts, ascending with its null last."""
         return (axis.result() for axis in self._sums)
 
     def blocks(self) -> Iterator[pa.Table]:
         """Yield the domain table in blocks, which take little memory besides the values."""
-        return domain_blocks(self.counted(), self._types)
+        return domain_blocks(self.value_counts(), self._types)
 
     def table(self) -> pa.Table:
         """Return the domain table, each QID's values ascending with its null last."""

@@ -46,7 +46,7 @@ class Bundles:
 
     @property
     def number(self) -> int:
-        """The number of bundles."""
+        """How many look-ups a cell needs: one per bundle of neighbouring QIDs."""
         return sum(map(len, self._bundles))
 
     @property
@@ -262,9 +262,9 @@ class LinearCounting:
         self.at_least = 0
 
     @staticmethod
-    def bytes_for(most: int) -> int:
-        """Return the bytes of all marks for ``most`` distinct cells, a power of two."""
-        return 1 << max(most - 1, 0).bit_length()
+    def bytes_for(cell_count: int) -> int:
+        """Return the bytes of all marks for ``cell_count`` distinct cells, a power of two."""
+        return 1 << max(cell_count - 1, 0).bit_length()
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
         """Mark hashed cells, codes of shape (cells, bundles); count new marks in ``at_least``."""

@@ -222,7 +222,7 @@ class RecordRollUps(RollUps[Form]):
         # What was summed in a hash table is in the order in which it was met.
         return Histogram(node, packing, *count_cells(made.words, packing.product, made.counts.astype(np.int64)))
 
-    def counted(self, node: Node, *, keep: bool = False) -> tuple[NDArray[np.int64], Callable[[NDArray[np.bool_]], Cells]]:
+    def count_cells(self, node: Node, *, keep: bool = False) -> tuple[NDArray[np.int64], Callable[[NDArray[np.bool_]], Cells]]:
         """Return the records of each cell of a node, and a function that unpacks cells by a mask.
 
         Records are as in ``counts``; the mask has shape (cells,).

@@ -120,7 +120,7 @@ def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, 
 def improve_blocks(
     positions: RankPositions,
     owned: RankPositions,
-    counted: NDArray[np.bool_],
+    counts_values: NDArray[np.bool_],
     starts: Numbers,
     owners: RankPositions,
     k: int,
@@ -135,7 +135,7 @@ def improve_blocks(
     Args:
         positions: Shape (n, columns), int32: the records, block by block.
         owned: Shape (n,), int32: the person of each record, -1 for none; no entry without a person column.
-        counted: Shape (columns,): whose values are counted.
+        counts_values: Shape (columns,): whose values are counted.
         starts: Shape (blocks + 1,): where each block starts.
         owners: Shape (n,), int32: the class of each record, ascending.
         k: Persons or records of a class.
@@ -154,7 +154,7 @@ def improve_blocks(
     for number in range(starts.shape[0] - 1):
         first, end = starts[number], starts[number + 1]
         people = owned[first:end] if owned.shape[0] else owned
-        block = block_of(positions[first:end], people, counted, prices, scratch)
+        block = block_of(positions[first:end], people, counts_values, prices, scratch)
         mine = _best_of(block, _dense(owners[first:end]), k, prices, published_prices, passes, grows_classes, figures)
         for row in range(first, end):
             found[row] = classes + mine[row - first]

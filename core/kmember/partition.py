@@ -79,7 +79,7 @@ class _Costs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Members:
+class RecordsToGroup:
     """Records to be grouped into classes, with their axes, label prices and unit.
 
     Attributes:

@@ -73,7 +73,7 @@ class SetLabels(NamedTuple):
 
 @kernel
 def set_label_arrays(size: int, column_count: int, word_count: int) -> SetLabels:
-    """Return arrays of zeros for a number of set labels."""
+    """Return ``SetLabels`` with room for ``size`` sets of records, all zeros, to be filled by kernels."""
     return SetLabels(
         np.zeros((size, column_count), np.int32),
         np.zeros((size, column_count), np.int32),
@@ -161,14 +161,14 @@ def price_with(set_labels: SetLabels, at: int, records: CodedRecords, row: int, 
 
 @kernel
 def block_of(
-    places: RankPositions, people: RankPositions, counted: NDArray[np.bool_], prices: Prices, scratch: RankPositions
+    places: RankPositions, people: RankPositions, counts_values: NDArray[np.bool_], prices: Prices, scratch: RankPositions
 ) -> CodedRecords:
     """Code a block's records: number the distinct values of each column; ``scratch`` stays 0.
 
     Args:
         places: Shape (n, columns), int32.
         people: As `CodedRecords` has them.
-        counted: Shape (columns,): whose values are counted.
+        counts_values: Shape (columns,): whose values are counted.
         prices: Has the columns that bear a price.
         scratch: As many entries as any column has places, 0 before and after.
     """
@@ -194,17 +194,17 @@ def block_of(
             place = ascending[at]
             if bears:
                 firsts[value + at], value_places[value + at] = scratch[place] - 1, place
-                value_bits[value + at] = bit + at if counted[column] else -1
+                value_bits[value + at] = bit + at if counts_values[column] else -1
             scratch[place] = at + 1
         for row in range(rows):
             at = scratch[places[row, column]] - 1
             values[row, priced] = value + at
-            if counted[column]:
+            if counts_values[column]:
                 bits[row, column] = bit + at
         for at in range(different):
             scratch[ascending[at]] = 0
         value += different * bears
-        bit += different * counted[column]
+        bit += different * counts_values[column]
         priced += bears
         starts[column + 1], bit_starts[column + 1] = value, bit
     kept = np.empty((rows, priced), np.int32)

@@ -147,7 +147,7 @@ class Evaluations:
         most_cached_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
         sensitive: Domains of the sensitive columns that the promise looks at.
         prices: Of the objective, if it has any.
-        persons: Of the root's cells; None where no person is named and every record counts as one.
+        persons: Of the root's cells; None where the job has no person column and every record counts as one.
         report_progress: Called before each roll-up; what it raises ends the search.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.
@@ -185,14 +185,14 @@ class Evaluations:
         self._seen: dict[Steps, NodeRollUp] = {}
 
         # Which cells are at hand must not matter: they are the root's, where to read all of them each time costs little, or no finer ones.
-        finer = self.root.cells <= MOST_CELLS_REREAD and self.persons is None and not self.sensitive
+        finer = self.root.cells <= MOST_CELLS_REREAD and self.persons is None
         self._penalties_of_suppression = (
             SuppressionPenalties(self.prices, self.hierarchies, finer=finer) if self.prices and self.prices.extra else None
         )
         parts: Parts = "root" if finer and self._penalties_of_suppression else "any"
 
         qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
-        self._likely = None if self.prices or not self._counting.sums_squares else ExpectedSquareSums(self.root, qids, self.levels)
+        self._likely = ExpectedSquareSums(self.root, qids, self.levels) if self._counting.sums_squares else None
         self._finest: int | None = None
         given = self.root, self.hierarchies, self.most_cached_cells, None, self.sensitive, self.persons
         self._classes = node_classes(*given, self.k, parts, of_units=self._counting.of_units)

@@ -189,7 +189,7 @@ class BranchAndBound:
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
         sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
-        persons: Of the root's cells; None where no person is named and every record counts as one.
+        persons: Of the root's cells; None where the job has no person column and every record counts as one.
         report_progress: Called before each roll-up; what it raises ends the search.
     """
 

@@ -56,7 +56,7 @@ class Examination:
         most_roots: Roots that are counted before the rest is left unexamined, the first included.
         sensitive: As for ``Search``.
         prices: As for ``Search``.
-        persons_of: Returns the persons of the cells of a root, or None where no person is named and every record counts as one.
+        persons_of: Returns the persons of the cells of a root, or None where the job has no person column and every record counts as one.
         report_progress: As for ``Search``.
     """
 

@@ -91,7 +91,7 @@ class _OfRecords(NodeClasses):
         if self._parts == "root":
             cells, owners, counts = self._roll_ups.numbered(node)
             return RolledClasses(ClassTable(counts, counts, {}), lambda which: _among(cells, which[owners]))
-        counts, parts = self._roll_ups.counted(node, keep=keep)
+        counts, parts = self._roll_ups.count_cells(node, keep=keep)
         return RolledClasses(ClassTable(counts, counts, {}), parts)
 
 
@@ -138,7 +138,7 @@ def node_classes(
         capacity: Cells of rolled-up histograms that may be kept.
         decided: As for ``RollUps``.
         sensitive: Domains of the sensitive columns, whose axes are the last ones.
-        persons: Of the root's cells; None where no person is named.
+        persons: Of the root's cells; None where the job has no person column.
         k: Fewest units of a class.
         parts: Of which cells the parts of classes are asked for.
         of_units: Whether the objective asks how many units each class has, not only whether it has k.

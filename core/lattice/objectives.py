@@ -91,15 +91,15 @@ class Pricing:
         levels: The cost of each level of all hierarchies, shapes (levels,), without regard to counts.
         withheld: The price of a suppressed value.
         relative: Whether what the values themselves cost is taken off.
-        told: Whether the value is published under the objective's own name, because no loss of every release says it. Only one that follows
-            from labels may be: two sources with the same labels publish the same.
+        is_reported: Whether the value is published under the objective's own name, because no loss of every release says it. Only one that
+            follows from labels may be: two sources with the same labels publish the same.
     """
 
     groups: Callable[[Hierarchy, Domain, int], Floats] | None = None
     levels: Callable[[Sequence[Hierarchy]], list[Floats]] | None = None
     withheld: Callable[[Domain], float] = lambda domain: 1.0
     relative: bool = False
-    told: bool = False
+    is_reported: bool = False
 
 
 def _squares(region: NodeRegion) -> int | float:
@@ -293,4 +293,4 @@ def named_objective_value(name: str, value: float, value_count: int, prices: Lev
         return {}
     if prices and prices.weights:
         return {WEIGHTED: value * len(prices.weights) / (value_count * sum(prices.weights))}
-    return {name: value / value_count} if objective.told else {}
+    return {name: value / value_count} if objective.is_reported else {}

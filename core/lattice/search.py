@@ -89,7 +89,7 @@ class Search:
         best: Rank of the best node known beforehand; only a better one is looked for.
         sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
-        persons: Of the root's cells; None where no person is named and every record counts as one.
+        persons: Of the root's cells; None where the job has no person column and every record counts as one.
         report_progress: Called before each roll-up; what it raises ends the search.
         most_priced: Records that a node may suppress and still get a price, if these are more than may be suppressed.
         losses: The losses of the evaluated nodes.

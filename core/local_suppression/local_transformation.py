@@ -118,7 +118,7 @@ class NodeEvaluator:
             residual: Records, by the cells of a node that is nowhere coarser.
             node: Level of each QID.
         """
-        cells, classes = table_at(residual.cells, node, self.hierarchies, self.sensitive, residual.members)
+        cells, classes = table_at(residual.cells, node, self.hierarchies, self.sensitive, residual.selected_persons)
         return ResidualLevel(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
     def records_failing(self, residual: Residual, level: ResidualLevel) -> Residual:

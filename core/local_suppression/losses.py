@@ -110,7 +110,7 @@ def objective_value(
     """Return ``{objective: its loss per record and QID}``; empty if every release reports that loss."""
     records = domains[0].records
     priced = objective_of(objective)
-    if not isinstance(priced, Pricing) or priced.groups is None or not (priced.told or weights):
+    if not isinstance(priced, Pricing) or priced.groups is None or not (priced.is_reported or weights):
         return {}
     total = 0.0
     for qid, (domain, weight) in enumerate(zip(domains, weights or (1.0,) * len(domains), strict=True)):

@@ -38,7 +38,7 @@ class RecodedPart:
     Attributes:
         cells: Their cells, of the QIDs alone.
         suppressed_cells: Shape (cells, QIDs): which values are replaced by ``*``.
-        members: Who is in the cells; None where no person is named.
+        members: Who is in the cells; None where the job has no person column.
     """
 
     cells: Histogram

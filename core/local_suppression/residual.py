@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Node
 from core.histograms.histogram import Histogram
-from core.units.class_table import ClassMembers, ClassTable, SourceMembers
+from core.units.class_table import ClassMembers, ClassTable, SelectedPersons
 from core.units.persons import CellPersons
 
 
@@ -27,11 +27,11 @@ class Residual:
 
     Attributes:
         cells: Their cells, with the sensitive columns as last axes.
-        members: Whose they are; None where no person is named.
+        selected_persons: Whose they are; None where the job has no person column.
     """
 
     cells: Histogram
-    members: SourceMembers | None = None
+    selected_persons: SelectedPersons | None = None
 
     @property
     def records(self) -> int:
@@ -41,11 +41,12 @@ class Residual:
     @property
     def persons(self) -> CellPersons | None:
         """Persons of the cells; None without a person column."""
-        return self.members.persons if self.members else None
+        return self.selected_persons.persons if self.selected_persons else None
 
     def selected_records(self, rows: NDArray[np.intp]) -> Residual:
         """Return the residual records of the cells at the given rows, ascending."""
-        return Residual(selected_cells(self.cells, rows), self.members.take(rows) if self.members else None)
+        whose = self.selected_persons
+        return Residual(selected_cells(self.cells, rows), whose.take(rows) if whose else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class RareCombinations:
         codes: Shape (combinations, QIDs), the group of each QID; no two rows are equal.
         classes: The combinations as classes.
         gains: Shape (combinations, QIDs), float64: what suppressing a cell adds to the penalty of a record (1 − NCP of its group).
-        members: Who is in the cells of the level that the combinations are of; None where no person is named.
+        members: Who is in the cells of the level that the combinations are of; None where the job has no person column.
         cell_positions: Shape (combinations,), which of these each is.
     """
 

@@ -123,7 +123,7 @@ def _units_of(left: RareCombinations, lenders: Sequence[MaskableClasses], counts
         parts.append(lender.cells.members_of(lender.classes + start + 1))
     # Who is in what is left and in a class too is counted once: what is left is the class before the first.
     joined = joined_members(parts).merged()
-    before, classes, persons = joined.owners == 0, joined.owners - 1, joined.source_members.persons
+    before, classes, persons = joined.owners == 0, joined.owners - 1, joined.selected_persons.persons
     return lambda groups, size: mine + persons.persons_not_before(before, np.append(groups, -1)[classes], size)
 
 

@@ -198,7 +198,7 @@ def _tree(root: _Node) -> CutTree:
 
 
 def cut_tree_by_mondrian(
-    cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most: float = inf
+    cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most_records: float = inf
 ) -> CutTree:
     """Build the cut tree of fragments by Mondrian's cuts of a sample (Fig. 5).
 
@@ -211,7 +211,7 @@ def cut_tree_by_mondrian(
         count: How many fragments are wanted.
         share: Share of the records that the sample is; a half of a cut holds as much of k, and where all are in it, keeps the rules
             as far as kernels know them.
-        most: Most records of a fragment, estimated from the sample.
+        most_records: Most records of a fragment, estimated from the sample.
     """
     depth = ceil(log2(count))
     ranks = cutting.ranks(codes)
@@ -230,7 +230,7 @@ def cut_tree_by_mondrian(
     stack = [(root, 0, len(codes), 0)]
     while stack:
         node, first, end, level = stack.pop()
-        if level >= depth and int(rows.weights[first:end].sum()) / share <= most:
+        if level >= depth and int(rows.weights[first:end].sum()) / share <= most_records:
             continue
         qid, rank, _ = cut_of(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, *rules.kernel_demands, None, room, prices)
         if qid < 0:

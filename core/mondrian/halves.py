@@ -34,7 +34,7 @@ def is_allowed_cut(
         cut: The cut.
         left: Records of the left half.
         weight: Records of both.
-        k: Persons that both must have; records where no person is named.
+        k: Persons that both must have; records where the job has no person column.
         demands: What both must keep besides; None for nothing, and then what looks at sensitive values is not even compiled.
         room: Scratch.
     """

@@ -26,7 +26,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.table import LabelTable, listed_rows
 from core.mondrian.rows import CutScale
 from schemas.job.columns import QuasiIdentifier
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 
 Order = Literal["listed", "ends", "ascending"]
 """Siblings as they are listed, the most frequent at both ends and the rarest in the middle, or from the rarest to the most frequent."""
@@ -58,12 +58,12 @@ def is_order_free(qid: QuasiIdentifier, domain: Domain) -> bool:
 
     It is free for listed hierarchies of values that are neither numbers nor dates.
     """
-    return entry_of(qid.hierarchy).table is not None and not is_numerical(domain)
+    return hierarchy_kind(qid.hierarchy).table is not None and not is_numerical(domain)
 
 
 def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order) -> NDArray[np.intp]:
     """Return the positions of a domain's values in the order of the leaves of their hierarchy."""
-    if table := entry_of(qid.hierarchy).table:
+    if table := hierarchy_kind(qid.hierarchy).table:
         keys = _listed(qid.name, domain, table(qid.name, qid.hierarchy, folder))
         keys = keys if order == "listed" else _learnt(keys, domain.counts, order)
     else:

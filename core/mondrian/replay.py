@@ -108,32 +108,34 @@ def replay_cells(
 ) -> ReplayedPartition:
     """Recode cells by the leaves of an earlier tree, each a class; failing classes are suppressed.
 
+    Only those that are too few are masked. That a class of k and more is masked would disclose that its values break l or t.
+
     Args:
         cutting: What classes must keep, and how they are published.
         cells: At full resolution; after the QIDs the sensitive columns that the rules name.
         leaves: Shape (cells,), the leaf of each cell.
-        treatment: ``drop`` or ``mask``; a mask that is no safe class itself is dropped.
+        treatment: ``drop`` or ``mask``; a mask that is no safe class itself is dropped, and so are classes that break l or t.
         unit: What k counts in the cells; their records if left out.
     """
     rules, rows = cutting.rules, RowTable.of(cells.codes, cells.counts, unit)
     promise = rules.promise
     _, owners = np.unique(leaves, return_inverse=True)
     classes = rows.classes(rules, owners, int(owners.max(initial=-1)) + 1)
-    counts, failing = classes.records, classes.failing(promise)
+    counts, rare, failing = classes.records, promise.too_few(classes.units), classes.failing(promise)
     published, numbers = _published(cutting, cells, owners, ~failing)
     while not (rows.unit.adds_up or promise.is_closed_under_union) and (lost := _failing_together(rules, rows, owners, numbers)).any():
         failing |= lost
         published, numbers = _published(cutting, cells, owners, ~failing)
-    suppressed, masks = int(counts[failing].sum()), SUPPRESSIONS[treatment].masks
-    starred = failing[owners] | _starred(published, numbers)
-    mask = rows.classes(rules, np.where(starred, 0, -1), 1) if masks and suppressed else None
-    masked = suppressed if mask is not None and not mask.failing(promise)[0] else 0
+    suppressed, few, masks = int(counts[failing].sum()), int(counts[rare].sum()), SUPPRESSIONS[treatment].masks
+    starred = rare[owners] | _starred(published, numbers)
+    mask = rows.classes(rules, np.where(starred, 0, -1), 1) if masks and few else None
+    masked = few if mask is not None and not mask.failing(promise)[0] else 0
     labels, sizes = published.labels, published.sizes
     # Whether or not anything is masked: the types of a release follow from the job alone.
     if masks:
         labels = labels.cast(pa.schema([(name, pa.string()) for name in labels.column_names]))
     if masked:
-        numbers[numbers == SUPPRESSED] = len(sizes)
+        numbers[rare[owners]] = len(sizes)
         labels = pa.concat_tables([labels, pa.table({name: [SUPPRESSED_VALUE] for name in labels.column_names})])
         sizes = np.append(sizes, masked)
     # The mask is no class of its own here, and what is in no class is counted in none.

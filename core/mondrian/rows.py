@@ -150,12 +150,12 @@ class CutPrices(NamedTuple):
 
 
 @njit(inline="always")
-def is_left_of_cut(rank: Number, number: Number, most: int, last: int) -> bool:
+def is_left_of_cut(rank: Number, number: Number, greatest_rank: int, last_number: int) -> bool:
     """Return whether a row belongs to the left half of a cut.
 
     A cut is a QID, the greatest rank of the left half, and the last row of that rank that goes left.
     """
-    return bool(rank < most or (rank == most and number <= last))
+    return bool(rank < greatest_rank or (rank == greatest_rank and number <= last_number))
 
 
 @kernel

@@ -72,7 +72,7 @@ class Holders(ABC):
         return failing
 
     @abstractmethod
-    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, value_persons: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the spread's entries with a value that too many persons hold.
 
         ``persons`` has the persons of each entry's class.
@@ -90,9 +90,9 @@ class DistinctHolders(Holders):
 
     l: int  # noqa: E741 - the model's own name
 
-    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, value_persons: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the entries whose value fewer than l − 1 persons lack."""
-        return holders.counts > persons - (self.l - 1)
+        return value_persons.counts > persons - (self.l - 1)
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ class RecursiveHolders(Holders):
 
     c: Fraction
 
-    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, value_persons: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the entries whose value n · c / (1 + c) or more persons hold."""
         # Python integers: neither side can overflow.
-        sides = holders.counts.astype(object) * (self.c.numerator + self.c.denominator), persons.astype(object) * self.c.numerator
+        sides = value_persons.counts.astype(object) * (self.c.numerator + self.c.denominator), persons.astype(object) * self.c.numerator
         return np.array(sides[0] >= sides[1], np.bool_)
 
 
@@ -122,9 +122,9 @@ class EntropyHolders(Holders):
     least: float
     values: int
 
-    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, value_persons: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the entries whose value is held by too large a share of persons."""
-        share = holders.counts / persons
+        share = value_persons.counts / persons
         rest = 1 - share
         # 0 · ln 0 is 0.
         own = share * np.log(share) + rest * np.log(np.where(rest > 0, rest, 1.0) / max(self.values - 1, 1))
@@ -144,9 +144,11 @@ class ClosenessHolders(Holders):
     t: float
     people: int
 
-    def too_many(self, holders: Spread, persons: Counts) -> NDArray[np.bool_]:
+    def too_many(self, value_persons: Spread, persons: Counts) -> NDArray[np.bool_]:
         """Return a mask of the entries whose value is held by too large a share of persons."""
-        return np.array(holders.counts / persons > self.t + holders.source_counts[holders.values] / self.people + SLACK, np.bool_)
+        return np.array(
+            value_persons.counts / persons > self.t + value_persons.source_counts[value_persons.values] / self.people + SLACK, np.bool_
+        )
 
 
 def condition_of(model: PrivacyModel, source_counts: Mapping[str, NDArray[Any]], person_count: int) -> Holders | None:
@@ -295,7 +297,7 @@ def fewest_too_many(person_count: int, code: int, column: int, null: int, holder
 @kernel
 def _fewest_uneven(persons: int, entropy: float, values: float) -> int:
     """Return the least number of holders with an entropy below a bound; more than ``persons`` if none."""
-    # From one in so many values on, the entropy falls.
+    # From one in so many values on, the entropy falls; a share in the middle is larger.
     low, high = np.int64(persons / values), np.int64(persons + 1)
     while low + 1 < high:
         middle = (low + high) // 2
@@ -304,7 +306,7 @@ def _fewest_uneven(persons: int, entropy: float, values: float) -> int:
         own = share * log(share)
         if rest > 0:
             own += rest * log(rest / max(values - 1.0, 1.0))
-        if -own < entropy and share * values > 1:
+        if -own < entropy:
             high = middle
         else:
             low = middle

@@ -109,11 +109,13 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
         case DistinctDiversity():
             made.distinct[columns.index(model.column)] = model.l
         case EntropyDiversity():
-            made.entropies[columns.index(model.column)] = np.log(model.l) - SLACK if model.l > 1 else NO_BOUND
-            # An entropy of ln(1) is that of one value, and nulls alone are none.
+            made.entropies[columns.index(model.column)] = np.log(model.l) - SLACK
+            # An entropy of ln(1) is that of one value and bounds nothing, being less than 0 here; but nulls alone are none.
             made.distinct[columns.index(model.column)] = 1
         case RecursiveDiversity():
             made.recursive[columns.index(model.column)] = model.c.numerator, model.c.denominator, model.l
+            # Of fewer values the tail is empty.
+            made.distinct[columns.index(model.column)] = model.l
         case Closeness():
             column = columns.index(model.column)
             made.distances[column, 1 if model.ranks is not None else 2 if model.groups else 0] = model.t + SLACK
@@ -138,7 +140,7 @@ def class_keeps(
 
     Args:
         weight: Records of the class; where persons count, each person once for each of their values.
-        person_count: Persons of the class; as many as records where no person is named.
+        person_count: Persons of the class; as many as records where the job has no person column.
         counts: Records, or persons, by sensitive code; 0 but for ``present``.
         present: The codes that occur, in its first ``size`` entries.
         size: How many there are.
@@ -152,17 +154,14 @@ def class_keeps(
     if values < demands.distinct[column]:
         return False
     if demands.entropies[column] >= 0:
+        # Somebody has a value, as one at least is asked for.
         spread, known = 0.0, weight - lacking
-        if known == 0:
-            return False
         for index in range(size):
             if present[index] != null:
                 spread += counts[present[index]] * log(counts[present[index]])
         if log(known) - spread / known < demands.entropies[column]:
             return False
     if demands.recursive[column, 2] >= 0:
-        if values == 0:
-            return False
         ordered = np.zeros(size, np.int64)
         for index in range(size):
             if present[index] != null:

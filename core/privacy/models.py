@@ -75,7 +75,7 @@ class PrivacyModel(Protocol):
         """Return a mask of the classes that fail the model, shape (classes,).
 
         Args:
-            counts: Shape (classes,), persons per class; where no person is named, each record counts as one.
+            counts: Shape (classes,), persons per class; where the job has no person column, each record counts as one.
             spreads: By sensitive column, for the columns that the model looks at.
         """
         ...

@@ -29,7 +29,7 @@ class Promise:
     It is monotone as each of the models is, and as k is: a union is no smaller than its parts.
 
     Attributes:
-        k: Fewest units of a class: persons, or records where no person is named (Sweeney 2002; papers/skald.txt, II.A).
+        k: Fewest units of a class: persons, or records where the job has no person column (Sweeney 2002; papers/skald.txt, II.A).
         models: What its sensitive values must keep besides.
     """
 
@@ -40,7 +40,7 @@ class Promise:
         """Return a mask of the classes that break the promise, shape (classes,).
 
         Args:
-            units: Shape (classes,), persons per class; where no person is named, each record counts as one.
+            units: Shape (classes,), persons per class; where the job has no person column, each record counts as one.
             spreads: By sensitive column, for the columns that the models look at.
         """
         failing = self.too_few(units)

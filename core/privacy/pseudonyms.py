@@ -81,14 +81,14 @@ def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
     return np.where(shift < 0, shift, shift + 1).astype(np.int32)
 
 
-def fixed_width(text: str, width: int, kept: int) -> pa.Array:
-    """Cut ASCII text into pieces of ``width``; return the first ``kept`` characters of each, large text.
+def fixed_width(text: str, width: int, kept_characters: int) -> pa.Array:
+    """Cut ASCII text into pieces of ``width``; return the first ``kept_characters`` of each, large text.
 
-    Of each piece the first ``kept`` characters stay.
+    Of each piece the first ``kept_characters`` characters stay.
     """
     # The buffer of an Arrow array is made at once: no Python text per value.
-    characters = np.ascontiguousarray(np.frombuffer(text.encode(), np.uint8).reshape(-1, width)[:, :kept])
-    ends = np.arange(len(characters) + 1, dtype=np.int64) * kept
+    characters = np.ascontiguousarray(np.frombuffer(text.encode(), np.uint8).reshape(-1, width)[:, :kept_characters])
+    ends = np.arange(len(characters) + 1, dtype=np.int64) * kept_characters
     return pa.LargeStringArray.from_buffers(len(characters), pa.py_buffer(ends), pa.py_buffer(characters))
 
 

@@ -120,7 +120,7 @@ def cut_grid_lines(
     return starts
 
 
-def members(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def records_by_class(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the record numbers class by class, and the positions where classes start and end.
 
     Within a class records keep their order.
@@ -173,7 +173,7 @@ class Sets:
     @classmethod
     def of(cls, classes: NDArray[np.int32]) -> Sets:
         """Gather the record numbers of each class; records of negative classes are in none."""
-        order, ends = members(classes)
+        order, ends = records_by_class(classes)
         return cls(order, ends[:-1])
 
     @property

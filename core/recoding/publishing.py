@@ -93,22 +93,22 @@ class CountedValues:
     rare_people: int
 
 
-def published_values(counted: CountedValues, way: Way, k: int) -> PublishedValues:
+def published_values(value_counts: CountedValues, way: Way, k: int) -> PublishedValues:
     """Return the published value of each source value, for one way of publishing.
 
     Args:
-        counted: The values.
+        value_counts: The values.
         way: How they are published.
         k: People who share a value, at least.
     """
     if way == SHARED:
-        return _shared_texts(counted, k) if not _is_ordered(counted.values.type) else _shared_numbers(counted, k)
+        return _shared_texts(value_counts, k) if not _is_ordered(value_counts.values.type) else _shared_numbers(value_counts, k)
     assert isinstance(way, Publishing)
     if way.microaggregate is not None:
-        return _means(counted, max(way.microaggregate, k), k)
-    made = _rounded(counted.values, way.round) if way.round is not None else _within(counted.values, way)
+        return _means(value_counts, max(way.microaggregate, k), k)
+    made = _rounded(value_counts.values, way.round) if way.round is not None else _within(value_counts.values, way)
     nothing = pa.nulls(1, made.type)
-    return PublishedValues(counted.values[:0], made[:0], counted.values, made, nothing, nothing)
+    return PublishedValues(value_counts.values[:0], made[:0], value_counts.values, made, nothing, nothing)
 
 
 def counts_in_steps(kind: pa.DataType, way: Way) -> bool:
@@ -126,20 +126,20 @@ def _is_ordered(kind: pa.DataType) -> bool:
     return is_number(kind) or bool(pt.is_date(kind) or pt.is_timestamp(kind))
 
 
-def _shared_texts(counted: CountedValues, k: int) -> PublishedValues:
+def _shared_texts(value_counts: CountedValues, k: int) -> PublishedValues:
     """Keep texts that k persons have; the others become ``other``, or null where the column is no text.
 
     Nulls of fewer than k persons become the same.
     """
-    kind, shared = counted.values.type, counted.people >= k
-    nulls = 0 if counted.nulls >= k else counted.nulls
-    rest = max(counted.rare_people, nulls)
+    kind, shared = value_counts.values.type, value_counts.people >= k
+    nulls = 0 if value_counts.nulls >= k else value_counts.nulls
+    rest = max(value_counts.rare_people, nulls)
     lone = 0 < rest < k
     # Where no text is shared but nulls are, a word for the others would be that of fewer than k people.
-    missing = lone and not shared.any() and counted.nulls > nulls
+    missing = lone and not shared.any() and value_counts.nulls > nulls
     if lone and shared.any():
-        shared = shared & ~_fewest(counted.people, shared)
-    kept = counted.values.filter(pa.array(shared))
+        shared = shared & ~_fewest(value_counts.people, shared)
+    kept = value_counts.values.filter(pa.array(shared))
     rest_as = pa.array([None if missing else _other(kept, kind)], kind)
     return PublishedValues(kept, kept, kept[:0], kept[:0], rest_as, rest_as if nulls else pa.nulls(1, kind))
 
@@ -165,25 +165,25 @@ def _fewest(people: Counts, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return chosen
 
 
-def _shared_numbers(counted: CountedValues, k: int) -> PublishedValues:
+def _shared_numbers(value_counts: CountedValues, k: int) -> PublishedValues:
     """Keep numbers and dates that k persons have; the others become steps of a grid, or null.
 
     Each step has k persons.
     """
-    values, shared = counted.values, counted.people >= k
+    values, shared = value_counts.values, value_counts.people >= k
     kind, nothing = values.type, pa.nulls(1, values.type)
     rare = pa.array(~shared)
     others = values.filter(rare)
-    starts, published, people = _steps(others, counted.drawn[~shared], k)
+    starts, published, people = _steps(others, value_counts.drawn[~shared], k)
     # Those in no step are null, as nulls are: together they are k people, or one published value more is null.
-    unpublished = int(counted.drawn[~shared].sum()) if len(others) and not len(starts) else 0
+    unpublished = int(value_counts.drawn[~shared].sum()) if len(others) and not len(starts) else 0
     if len(others) and not len(starts):
         starts, published, people = others[:1], nothing, np.zeros(1, np.int64)
-    missing = max(counted.nulls, counted.rare_people if len(others) and published.null_count else unpublished)
+    missing = max(value_counts.nulls, value_counts.rare_people if len(others) and published.null_count else unpublished)
     kept = values.filter(pa.array(shared))
     kept_as = kept
     if 0 < missing < k and (len(kept) or people.any()):
-        every = np.concatenate([counted.people[shared], np.where(people > 0, people, np.iinfo(np.int64).max)])
+        every = np.concatenate([value_counts.people[shared], np.where(people > 0, people, np.iinfo(np.int64).max)])
         gone = _fewest(every, np.ones(len(every), np.bool_))
         kept_as = pc.if_else(pa.array(gone[: len(kept)]), pa.scalar(None, kind), kept)
         published = pc.if_else(pa.array(gone[len(kept) :]), pa.scalar(None, kind), published)
@@ -250,28 +250,28 @@ def scalar_of(number: Decimal, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(float(number), kind) if pt.is_floating(kind) else pa.scalar(number, kind)
 
 
-def _means(counted: CountedValues, least: int, k: int) -> PublishedValues:
+def _means(value_counts: CountedValues, least: int, k: int) -> PublishedValues:
     """Put numbers into groups of at least ``least`` persons, each published as its group's mean.
 
     The squared error is least. The best groups are of neighbours and are found by dynamic programming (Hansen and Mukherjee 2003). Equal
     numbers stay together.
     """
-    values, nothing = counted.values, pa.nulls(1, pa.float64())
+    values, nothing = value_counts.values, pa.nulls(1, pa.float64())
     numbers = np.asarray(values.cast(pa.float64()))
-    if counted.drawn.sum() < least:
+    if value_counts.drawn.sum() < least:
         # Fewer people than a group has: nothing is published.
         return PublishedValues(values[:0], nothing[:0], values[:1], nothing[: len(values[:1])], nothing, nothing)
-    starts = cut_groups(numbers, counted.records, counted.drawn, least)
+    starts = cut_groups(numbers, value_counts.records, value_counts.drawn, least)
     exact = [Fraction(one) for one in values.to_pylist()]
     ends = np.append(starts[1:], len(values))
     means = []
     for first, after in zip(starts.tolist(), ends.tolist(), strict=True):
-        held = counted.records[first:after].tolist()
+        held = value_counts.records[first:after].tolist()
         means.append(float(sum(one * count for one, count in zip(exact[first:after], held, strict=True)) / sum(held)))
     published = pa.array(means, pa.float64())
-    if 0 < counted.nulls < k:
+    if 0 < value_counts.nulls < k:
         # Nulls of so few would tell: the smallest group joins them.
-        people = np.add.reduceat(counted.drawn, starts)
+        people = np.add.reduceat(value_counts.drawn, starts)
         gone = _fewest(people, np.ones(len(people), np.bool_))
         published = pc.if_else(pa.array(gone), pa.scalar(None, pa.float64()), published)
     return PublishedValues(values[:0], nothing[:0], values.take(pa.array(starts)), published, nothing, nothing)

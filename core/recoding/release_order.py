@@ -70,7 +70,7 @@ def canonical_record_order(
         codes: One array of shape (n,) per QID.
         sizes: Number of codes per QID.
         value_hashes: Shape (n,), from ``record_hashes``.
-        digests: Shape (n,), the digest of each record's person; None where no person is named.
+        digests: Shape (n,), the digest of each record's person; None where the job has no person column.
 
     Returns:
         Shape (n,).
@@ -220,7 +220,7 @@ def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
     for (places, size), column in zip(ranks, columns, strict=True):
         keys *= size
         keys += np.append(places, size - 1).astype(keys.dtype)[positions(column)]
-    keys = ascending(keys, span, kept=False)
+    keys = ascending(keys, span, keeps_input=False)
     found: list[pa.Array] = []
     for (places, size), column in zip(reversed(ranks), reversed(columns), strict=True):
         coarser = keys // size

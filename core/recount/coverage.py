@@ -169,9 +169,9 @@ def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
     return f"hash(hash({drawn:d}::UBIGINT, {', '.join(f'r.{column}' for those in columns for column in those)}))"
 
 
-def numbered_sample_sql(counted: str, table: str) -> str:
+def numbered_sample_sql(sampled_rows: str, table: str) -> str:
     """Return SQL that makes a table of the sampled classes' counted rows and numbers them in ``row``."""
-    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {sampled_rows}"
 
 
 def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: str) -> str:

@@ -26,7 +26,7 @@ class RecordRelation(NamedTuple):
     copies: str = ""
 
     @property
-    def counted(self) -> str:
+    def count_expression(self) -> str:
         """The SQL expression that counts the records of a group."""
         return f"coalesce(sum({self.copies}), 0)::BIGINT" if self.copies else "count(*)"
 
@@ -138,19 +138,19 @@ def normalised_source_sql(relation: str, columns: Mapping[str, Collection[str]])
     return f"(SELECT * REPLACE ({made}) FROM {relation})"
 
 
-def with_replaced_values_sql(source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
+def with_replaced_values_sql(source: str, expressions: Sequence[str], join_clauses: Sequence[str]) -> str:
     """Return the SQL of a source in which expressions replace the values of some columns.
 
     Args:
         source: What is read.
-        columns: Expressions over its records ``s`` that replace columns, each with the name of the column.
-        joins: What is joined to these for it.
+        expressions: Expressions over its records ``s`` that replace columns, each with the name of the column.
+        join_clauses: What is joined to these for it.
     """
-    return f"(SELECT s.* REPLACE ({', '.join(columns)}) FROM {source} AS s {' '.join(joins)})"
+    return f"(SELECT s.* REPLACE ({', '.join(expressions)}) FROM {source} AS s {' '.join(join_clauses)})"
 
 
-def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most: int) -> str:
-    """Return the SQL of a source with at most ``most`` records of each person; those of no person stay.
+def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most_records: int) -> str:
+    """Return the SQL of a source with at most ``most_records`` of each person; those of no person stay.
 
     Of each person those records stay whose keyed digests are least: SHA-256 of the key, the digest of the file and the number of the row,
     with colons between. Records of no person all stay.
@@ -159,13 +159,14 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
         files: What each file is read as, with its ``file_row_number``, and its digest in hex.
         persons: As for ``core.recount.people.person_condition_sql``.
         key: Digest of the whole source, in hex.
-        most: Records of a person at most.
+        most_records: Records of a person at most.
     """
     numbered = " UNION ALL BY NAME ".join(f"SELECT *, '{digest}' AS skald_digest FROM {read}" for read, digest in files)
     drawn = f"sha256(concat_ws(':', '{key}', skald_digest, {NUMBER}))"
+    number = f"row_number() OVER (PARTITION BY {', '.join(persons)} ORDER BY {drawn})"
     return f"""(
         SELECT * EXCLUDE ({NUMBER}, skald_digest) FROM ({numbered})
-        QUALIFY NOT ({person_condition_sql(persons)}) OR row_number() OVER (PARTITION BY {", ".join(persons)} ORDER BY {drawn}) <= {most:d}
+        QUALIFY NOT ({person_condition_sql(persons)}) OR {number} <= {most_records:d}
     )"""
 
 

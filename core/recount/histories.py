@@ -186,7 +186,7 @@ def key_faults_sql(table: ReadTable) -> str:
 
 
 def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> str:
-    """Return SQL that makes the table of each row's person; run those of referenced tables first.
+    """Return SQL that makes the table of each row's person; reads the tables of referenced rows.
 
     The person is a number of the unit's row. A row has no person where one of its references is there and finds no row: such orphans are
     refused, or left out.
@@ -307,10 +307,10 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
     """
 
 
-def choices_of_persons(unit: ReadTable, table_count: int, most: int) -> tuple[str, str]:
-    """Return the WITH clause of ``everything``, each person's choices of rows, and a choice's columns.
+def choices_of_persons(unit: ReadTable, table_count: int, known_rows: int) -> tuple[str, str]:
+    """Return the WITH clause of ``everything``, the sets of rows known of persons, and a set's columns.
 
-    Arguments as for ``choices_sql``.
+    A set, called a choice, has up to ``known_rows`` rows of each table. Arguments as for ``choices_sql``.
     """
     same = " AND ".join(f"o.{unit.at(key)} = h.{key}" for key in unit.key)
     steps = [
@@ -318,13 +318,13 @@ def choices_of_persons(unit: ReadTable, table_count: int, most: int) -> tuple[st
     ]
     for place in range(table_count):
         steps.append(f"c{place}_0 AS (SELECT person, 0::BIGINT AS last, '' AS chosen FROM units)")
-        for chosen in range(1, most + 1):
+        for chosen in range(1, known_rows + 1):
             steps.append(
                 f"c{place}_{chosen} AS (SELECT c.person, i.rank AS last, c.chosen || ',' || i.item AS chosen "
                 f"FROM c{place}_{chosen - 1} AS c JOIN (FROM items WHERE place = {place}) AS i "
                 "ON i.person = c.person AND i.rank > c.last AND (i.time = 1 OR i.rank = c.last + 1))"
             )
-        every = " UNION ALL ".join(f"SELECT person, chosen FROM c{place}_{chosen}" for chosen in range(most + 1))
+        every = " UNION ALL ".join(f"SELECT person, chosen FROM c{place}_{chosen}" for chosen in range(known_rows + 1))
         steps.append(f"t{place} AS ({every})")
     joins = "".join(f" JOIN t{place} ON t{place}.person = u.person" for place in range(table_count))
     names = "".join(f", t{place}.chosen AS t{place}" for place in range(table_count))
@@ -332,20 +332,20 @@ def choices_of_persons(unit: ReadTable, table_count: int, most: int) -> tuple[st
     return f"WITH {', '.join(steps)}, everything AS (SELECT u.person, u.unit{names} FROM units AS u{joins})", group
 
 
-def choices_sql(unit: ReadTable, table_count: int, most: int) -> str:
+def choices_sql(unit: ReadTable, table_count: int, known_rows: int) -> str:
     """Return SQL that counts choices of rows that fewer than ``$k`` persons share, all, and least sharers.
 
     Its columns are these choices, all choices, and the least number of persons who share one.
 
-    It is right because every multiset of at most ``most`` rows of a table is written once for each person who has it, and GROUP BY counts
-    these persons.
+    It is right because every multiset of at most ``known_rows`` rows of a table is written once for each person who has it, and GROUP BY
+    counts these persons.
 
     Args:
         unit: The unit's table, with the persons numbered already and the text of each.
         table_count: How many tables have rows right below persons.
-        most: Rows of a choice of each table.
+        known_rows: Rows of a choice of each table.
     """
-    every, group = choices_of_persons(unit, table_count, most)
+    every, group = choices_of_persons(unit, table_count, known_rows)
     return f"""
         {every}, shared AS (SELECT count(*) AS persons FROM everything GROUP BY {group})
         SELECT count(*) FILTER (persons < $k), count(*), coalesce(min(persons), 0) FROM shared

@@ -156,8 +156,8 @@ def pseudonyms_are_persons(job: Job, columns: Sequence[str]) -> bool:
     return set(columns) == set(job.columns.person) and all(kind.tells_apart for kind in kinds)
 
 
-def is_accepted(job: Job, columns: Sequence[str]) -> bool:
-    """Return whether the job accepts that these columns link records."""
+def accepts_linking(job: Job, columns: Sequence[str]) -> bool:
+    """Return whether the job accepts that pseudonyms of these columns show which records belong together."""
     return set(columns) <= set(job.columns.linkable)
 
 
@@ -166,7 +166,7 @@ def exposing_links(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
 
     Only columns count whose persons are known.
     """
-    return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
+    return [one for one in linked if one.known and one.failing and not accepts_linking(job, one.columns)]
 
 
 def mismatched_pseudonym_faults(linked: Sequence[LinkCount]) -> list[str]:
@@ -204,7 +204,7 @@ def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> li
             for name in names
             if getattr(said, name) != getattr(held, name)
         ]
-        if said.accepted != is_accepted(job, said.columns):
+        if said.accepted != accepts_linking(job, said.columns):
             faults.append(f"the manifest does not say truly whether the job accepts that {listed(said.columns)} links records")
     return faults
 

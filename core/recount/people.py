@@ -98,7 +98,7 @@ def holder_values_sql(combinations: str, class_table: str, person_table: str, qi
     """
 
 
-def people_sql(combinations: str, holders: str, sensitive_count: int, k: int) -> str:
+def people_sql(combinations: str, person_table: str, sensitive_count: int, k: int) -> str:
     """Return SQL that counts persons and classes of the published combinations: ``PersonCount``'s fields.
 
     It yields the fields of ``PersonCount`` in their order.
@@ -107,13 +107,15 @@ def people_sql(combinations: str, holders: str, sensitive_count: int, k: int) ->
 
     Args:
         combinations: The table of the published combinations.
-        holders: The table of the persons in each combination.
+        person_table: The table of the persons in each combination.
         sensitive_count: How many sensitive columns it has.
         k: What a class must reach.
     """
     # Without values a row is a person of a combination already.
     pairs = (
-        f"SELECT combination, person, sum(records)::BIGINT AS records FROM {holders} GROUP BY ALL" if sensitive_count else f"FROM {holders}"
+        f"SELECT combination, person, sum(records)::BIGINT AS records FROM {person_table} GROUP BY ALL"
+        if sensitive_count
+        else f"FROM {person_table}"
     )
     return f"""
         WITH pairs AS ({pairs}),
@@ -139,7 +141,7 @@ def people_sql(combinations: str, holders: str, sensitive_count: int, k: int) ->
 
 
 def unexpected_values_sql(
-    source: str, quoted_qids: Sequence[str], quoted_column: str, combinations: str, holders: str, held_column: str
+    source: str, quoted_qids: Sequence[str], quoted_column: str, combinations: str, person_table: str, held_column: str
 ) -> str:
     """Return SQL that counts classes whose sensitive values differ from the private file's.
 
@@ -148,7 +150,7 @@ def unexpected_values_sql(
         quoted_qids: Quoted names of the published quasi-identifiers.
         quoted_column: Quoted name of the sensitive column.
         combinations: The table of the published combinations.
-        holders: The table of the persons in each combination.
+        person_table: The table of the persons in each combination.
         held_column: The column's name in that table.
     """
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(quoted_qids))
@@ -158,33 +160,33 @@ def unexpected_values_sql(
         written AS (
             SELECT c.combination, d.value, sum(d.records) AS records FROM read AS d JOIN {combinations} AS c ON {same} GROUP BY ALL
         ),
-        kept AS (SELECT combination, {held_column} AS value, sum(records) AS records FROM {holders} GROUP BY ALL)
+        kept AS (SELECT combination, {held_column} AS value, sum(records) AS records FROM {person_table} GROUP BY ALL)
         SELECT count(DISTINCT coalesce(w.combination, k.combination)) FROM written AS w
         FULL JOIN kept AS k ON k.combination = w.combination AND k.value IS NOT DISTINCT FROM w.value
         WHERE k.records IS DISTINCT FROM w.records
     """
 
 
-def person_values_sql(holders: str, held_column: str) -> str:
+def person_values_sql(person_table: str, held_column: str) -> str:
     """Return the SQL relation of each person and sensitive value of a combination, once each.
 
     A count of its rows counts each person once for each of their values. Records without a person are left out.
 
     Args:
-        holders: The table of the persons in each combination.
+        person_table: The table of the persons in each combination.
         held_column: The sensitive column's name in that table.
     """
-    return f"(SELECT DISTINCT combination, person, {held_column} FROM {holders} WHERE person <> {NOBODY})"
+    return f"(SELECT DISTINCT combination, person, {held_column} FROM {person_table} WHERE person <> {NOBODY})"
 
 
-def source_pairs_sql(holders: str, held_column: str) -> str:
+def source_pairs_sql(person_table: str, held_column: str) -> str:
     """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each.
 
     Args:
-        holders: The table of the persons in each combination.
+        person_table: The table of the persons in each combination.
         held_column: The sensitive column's name in that table.
     """
-    return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {holders} WHERE person <> {NOBODY})"
+    return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {person_table} WHERE person <> {NOBODY})"
 
 
 def person_condition_sql(persons: Mapping[str, bool]) -> str:

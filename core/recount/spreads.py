@@ -208,19 +208,19 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
     """
 
 
-def one_value_sql(combinations: str, holders: str, held_column: str) -> str:
+def one_value_sql(combinations: str, person_table: str, held_column: str) -> str:
     """Return SQL that counts classes, and their records, whose persons all share one value or have none.
 
     Only persons who have a value count; a class of none is counted too.
 
     Args:
         combinations: The table of the published combinations.
-        holders: The table of the persons in each combination.
+        person_table: The table of the persons in each combination.
         held_column: The sensitive column's name in that table.
     """
     return f"""
         WITH pairs AS (
-            SELECT DISTINCT combination, person, {held_column} AS value FROM {holders} WHERE person <> 0 AND {held_column} IS NOT NULL
+            SELECT DISTINCT combination, person, {held_column} AS value FROM {person_table} WHERE person <> 0 AND {held_column} IS NOT NULL
         ),
         sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
         counted AS (SELECT combination, count(*) AS held FROM pairs GROUP BY combination, value),

@@ -59,20 +59,20 @@ def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Seque
     alone, further = digests(columns)
     labelled, further_labelled = digests([*columns, *qids])
     keys = (alone, "alone"), (further, "further"), (labelled, "labelled"), (further_labelled, "further_labelled")
-    return Groups(f"{release.relation} AS r", keys, ((release.counted, "records"),), wide=True)
+    return Groups(f"{release.relation} AS r", keys, ((release.count_expression, "records"),), wide=True)
 
 
-def combination_counts_sql(counted: str, k: int) -> str:
+def combination_counts_sql(combinations: str, k: int) -> str:
     """Return SQL that counts the records with a unique or rare combination of columns.
 
     It yields the fields of ``TogetherCount`` in their order.
 
     Args:
-        counted: The combinations, counted.
+        combinations: The combinations, counted.
         k: What a class must reach.
     """
     return f"""
-        WITH cells AS MATERIALIZED (FROM {counted}),
+        WITH cells AS MATERIALIZED (FROM {combinations}),
         whole AS MATERIALIZED (SELECT sum(records)::BIGINT AS records FROM cells GROUP BY alone, further)
         SELECT (SELECT count(*) FILTER (records = 1) FROM whole),
             (SELECT coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM whole),

@@ -48,18 +48,18 @@ def value_groups(source: str, column: str) -> Groups:
     return Groups(f"{source} AS s", ((f"s.{column}", "value"),))
 
 
-def values_sql(counted: str, table: str) -> str:
+def values_sql(value_counts: str, table: str) -> str:
     """Return SQL that makes the table of a column's values with records and ascending place, null last.
 
     Its columns are ``value``, ``records`` and ``place``.
 
     Args:
-        counted: The values, counted.
+        value_counts: The values, counted.
         table: Name of the table.
     """
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT value, records, row_number() OVER (ORDER BY value NULLS LAST) - 1 AS place FROM {counted}
+        SELECT value, records, row_number() OVER (ORDER BY value NULLS LAST) - 1 AS place FROM {value_counts}
     """
 
 
@@ -73,7 +73,7 @@ def label_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
         columns: Quoted names of the columns under which the quasi-identifier is published.
     """
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
-    return Groups(f"{release.relation} AS r", names, ((release.counted, "records"),))
+    return Groups(f"{release.relation} AS r", names, ((release.count_expression, "records"),))
 
 
 def untreated_values_sql(release: str, column: str) -> str:
@@ -97,16 +97,16 @@ def distinct_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
     return replace(label_groups(release, columns), counts=())
 
 
-def labels_sql(counted: str, table: str) -> str:
+def labels_sql(label_counts: str, table: str) -> str:
     """Return SQL that makes the table of a quasi-identifier's labels with their ``number``.
 
     Its columns are ``label_0`` …, ``records`` and ``number``.
 
     Args:
-        counted: The labels, counted.
+        label_counts: The labels, counted.
         table: Name of the table.
     """
-    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS number FROM {counted}"
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS number FROM {label_counts}"
 
 
 def digests_sql(label_of_value_table: str, value_table: str, label_table: str, label_column_count: int, salt: int, table: str) -> str:
@@ -162,7 +162,7 @@ def _digests(selected: str, records: RecordRelation) -> Groups:
     # 31 bits of each of fewer than 2^32 records: their sum has room in 63.
     each = f"(digest >> {SUPPRESSED_TABLE})::BIGINT * copies" if records.copies else f"(digest >> {SUPPRESSED_TABLE})::INTEGER"
     sums = ((f"sum({each})::BIGINT", "digests"),)
-    return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), ((records.counted, "records"), *sums))
+    return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), ((records.count_expression, "records"), *sums))
 
 
 def excess_records_sql(released_table: str, source_table: str) -> str:
@@ -247,10 +247,10 @@ def released_parts(release: str, columns: Sequence[str], part_count: int, other_
     return Groups(f"{release} AS r", (*names, (part_number_sql([one.released for one in other_columns], part_count), "part")))
 
 
-def released_parts_sql(counted: str, label_column_count: int, label_table: str) -> str:
+def released_parts_sql(part_counts: str, label_column_count: int, label_table: str) -> str:
     """Return SQL that yields the counts of ``released_parts`` with the label number as ``place``."""
     same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(label_column_count))
-    return f"SELECT g.part, l.number AS place, g.records FROM {counted} AS g JOIN {label_table} AS l ON {same}"
+    return f"SELECT g.part, l.number AS place, g.records FROM {part_counts} AS g JOIN {label_table} AS l ON {same}"
 
 
 def source_parts(source: str, column: str, part_count: int, other_columns: Sequence[DigestPart]) -> Groups:
@@ -263,9 +263,9 @@ def source_parts(source: str, column: str, part_count: int, other_columns: Seque
     )
 
 
-def source_part_counts_sql(counted: str, value_table: str) -> str:
+def source_part_counts_sql(part_counts: str, value_table: str) -> str:
     """Return SQL that yields the counts of ``source_parts`` with the value's position as ``place``."""
-    return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {value_table} AS v ON g.value IS NOT DISTINCT FROM v.value"
+    return f"SELECT g.part, v.place, g.records FROM {part_counts} AS g JOIN {value_table} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 
 def part_number_sql(columns: Sequence[str], part_count: int) -> str:

@@ -94,13 +94,13 @@ def text_persons_sql(unit: ReadTable, k: int) -> str:
     return f"SELECT count(*) FILTER (persons = 1), coalesce(sum(persons) FILTER (persons < {k:d}), 0)::BIGINT FROM ({texts})"
 
 
-def choice_persons_sql(unit: ReadTable, table_count: int, most: int, k: int) -> str:
+def choice_persons_sql(unit: ReadTable, table_count: int, known_rows: int, k: int) -> str:
     """Return SQL on ``items`` that counts persons alone with a choice of rows, and those below k.
 
     It is right because a choice is written once for each person who has it, and a person counts once, whatever the number of choices.
     Arguments as for ``core.recount.histories.choices_sql``.
     """
-    every, group = choices_of_persons(unit, table_count, most)
+    every, group = choices_of_persons(unit, table_count, known_rows)
     return f"""
         {every}, shared AS (SELECT person, count(*) OVER (PARTITION BY {group}) AS persons FROM everything)
         SELECT count(DISTINCT person) FILTER (persons = 1), count(DISTINCT person) FILTER (persons < {k:d}) FROM shared

@@ -118,24 +118,24 @@ BYTES_EACH = 80
 """What a choice takes while choices are counted, about."""
 
 
-def estimate_choices(starts: Sequence[Integers], most: int) -> int:
-    """Estimate the choices of up to ``most`` rows of each table, over all persons, at most 2^62.
+def estimate_choices(starts: Sequence[Integers], known_rows: int) -> int:
+    """Estimate the choices of up to ``known_rows`` rows of each table, over all persons, at most 2^62.
 
     Args:
         starts: Of each table, shape (persons + 1,), where the rows of each person begin.
-        most: Rows of a choice of each table.
+        known_rows: Rows of a choice of each table.
     """
     total = np.ones(len(starts[0]) - 1, np.float64) if starts else np.ones(1)
     for one in starts:
         sizes = np.diff(one)
         ways = np.array(
-            [sum(comb(size, chosen) for chosen in range(most + 1)) for size in range(int(sizes.max(initial=0)) + 1)], np.float64
+            [sum(comb(size, chosen) for chosen in range(known_rows + 1)) for size in range(int(sizes.max(initial=0)) + 1)], np.float64
         )
         total *= ways[sizes]
     return int(min(total.sum(), 2.0**62))
 
 
-def kept_persons(of_unit: Lanes, tables: Sequence[tuple[Integers, Lanes]], most: int, k: int) -> NDArray[np.bool_]:
+def kept_persons(of_unit: Lanes, tables: Sequence[tuple[Integers, Lanes]], known_rows: int, k: int) -> NDArray[np.bool_]:
     """Return a mask of the largest set of persons whose choices are all shared by k of them.
 
     The mask has the shape (persons,).
@@ -143,12 +143,12 @@ def kept_persons(of_unit: Lanes, tables: Sequence[tuple[Integers, Lanes]], most:
     Args:
         of_unit: Shape (persons, 2), the digest of the labels of each person's row.
         tables: Of each table where the rows of each person begin, shape (persons + 1,), and the digests of rows in the order of persons.
-        most: Rows of a choice of each table.
+        known_rows: Rows of a choice of each table.
         k: Persons who must share a choice.
     """
     persons, digests = np.arange(len(of_unit)), of_unit
     for starts, rows in tables:
-        mine, own = _choices_of_table(starts, rows, most)
+        mine, own = _choices_of_table(starts, rows, known_rows)
         begins = np.searchsorted(mine, np.arange(len(of_unit) + 1))
         many = np.diff(begins)[persons]
         places = np.repeat(begins[persons] - np.cumsum(many) + many, many) + np.arange(int(many.sum()))

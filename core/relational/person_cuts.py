@@ -197,16 +197,16 @@ def _cut(ranks: Numbers, order: Integers, k: int, axes: PersonCutAxes) -> Intege
     return cuts[:size]
 
 
-def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> PersonCutTree:
+def cut_persons(axes: Sequence[PersonAxis], persons: Integers, k: int) -> PersonCutTree:
     """Cut persons into classes of k or more by Mondrian; return persons by class, with all cuts.
 
     Args:
         axes: What persons are cut by.
-        members: The persons to cut, k of them or more.
+        persons: The persons to cut, k of them or more.
         k: The fewest persons of a class.
     """
     if not axes:
-        return PersonCutTree(members, np.zeros((0, 3), np.int64))
+        return PersonCutTree(persons, np.zeros((0, 3), np.int64))
     lengths = [len(axis.groups) * len(axis.groups[0]) for axis in axes]
     laid_out = PersonCutAxes(
         np.concatenate([level for axis in axes for level in axis.groups]).astype(np.uint32, copy=False),
@@ -215,7 +215,7 @@ def cut_persons(axes: Sequence[PersonAxis], members: Integers, k: int) -> Person
         np.array([len(axis.groups[0]) for axis in axes], np.int64),
         np.array([axis.weight for axis in axes], np.float64),
     )
-    ranks = np.stack([axis.ranks[members] for axis in axes], axis=1).astype(np.uint32)
-    order = np.arange(len(members))
+    ranks = np.stack([axis.ranks[persons] for axis in axes], axis=1).astype(np.uint32)
+    order = np.arange(len(persons))
     cuts = _cut(np.ascontiguousarray(ranks), order, k, laid_out)
-    return PersonCutTree(members[order], cuts)
+    return PersonCutTree(persons[order], cuts)

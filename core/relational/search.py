@@ -54,7 +54,7 @@ class BestNode:
 
 
 def best_node(
-    lattice: Lattice, floor: Bounds, parts: Sequence[Sequence[int]], most: int, cost_of_node: Callable[[Node], NodeCost]
+    lattice: Lattice, floor: Bounds, parts: Sequence[Sequence[int]], most_left_out: int, cost_of_node: Callable[[Node], NodeCost]
 ) -> BestNode | None:
     """Return the node of least cost among those that pass, or None if none passes.
 
@@ -64,10 +64,10 @@ def best_node(
         lattice: All nodes.
         floor: In the lattice's shape, what no node and nothing coarser is below.
         parts: The axes of each part of the tables that is tagged alone first.
-        most: Persons who may be left out.
+        most_left_out: Persons who may be left out.
         cost_of_node: Counts the histories of a node.
     """
-    search = _Search(lattice, floor, most, cost_of_node)
+    search = _Search(lattice, floor, most_left_out, cost_of_node)
     if not search.passes(lattice.top):
         return None
     for axes in parts:

@@ -22,7 +22,7 @@ from core.units.unit import Counts, Integers, Records, source_value_counts, spre
 
 
 @dataclass(frozen=True, eq=False)
-class SourceMembers:
+class SelectedPersons:
     """The persons with records in some cells, selected from cells that hold all records.
 
     Attributes:
@@ -36,7 +36,7 @@ class SourceMembers:
     rows: NDArray[np.intp]
 
     @classmethod
-    def of(cls, persons: CellPersons, cells: Sequence[Histogram], sensitive: Sequence[Domain]) -> SourceMembers:
+    def of(cls, persons: CellPersons, cells: Sequence[Histogram], sensitive: Sequence[Domain]) -> SelectedPersons:
         """Return the persons of all cells of some histograms.
 
         Args:
@@ -55,7 +55,7 @@ class SourceMembers:
         """The persons of the selected cells."""
         return self.everyone if len(self.rows) == self.everyone.cells else self.everyone.take(self.rows)
 
-    def take(self, rows: NDArray[np.intp]) -> SourceMembers:
+    def take(self, rows: NDArray[np.intp]) -> SelectedPersons:
         """Return the members of some of the selected cells, ascending."""
         return replace(self, rows=self.rows[rows])
 
@@ -65,25 +65,25 @@ class ClassMembers:
     """The persons of each class, as cells with a class number.
 
     Attributes:
-        source_members: Whose the records of the cells are that make them up.
+        selected_persons: Whose the records of the cells are that make them up.
         owners: Shape (cells,), the class of each; -1 for a cell that is in none.
     """
 
-    source_members: SourceMembers
+    selected_persons: SelectedPersons
     owners: Integers
 
     @property
     def values(self) -> dict[str, Counts]:
         """The code of each cell's sensitive value, shape (cells,), by column."""
-        return {name: codes[self.source_members.rows] for name, codes in self.source_members.values.items()}
+        return {name: codes[self.selected_persons.rows] for name, codes in self.selected_persons.values.items()}
 
     def count(self, class_count: int) -> Counts:
         """Return the number of different persons in each class, shape (classes,)."""
-        return self.source_members.persons.count(self.owners, class_count)
+        return self.selected_persons.persons.count(self.owners, class_count)
 
     def spreads(self) -> dict[str, Spread]:
         """Return the persons with each sensitive value in each class, as spreads by column."""
-        persons, wholes = self.source_members.persons, self.source_members.everyone.source_counts
+        persons, wholes = self.selected_persons.persons, self.selected_persons.everyone.source_counts
         return {name: persons.spread(self.owners, codes, wholes[name]) for name, codes in self.values.items()}
 
     def relabelled(self, numbers: Integers) -> ClassMembers:
@@ -92,7 +92,7 @@ class ClassMembers:
         Args:
             numbers: Shape (classes,), the coarser class of each; -1 for those that are left out.
         """
-        return ClassMembers(self.source_members, np.where(self.owners < 0, -1, numbers[self.owners]))
+        return ClassMembers(self.selected_persons, np.where(self.owners < 0, -1, numbers[self.owners]))
 
     def relabelled_without_outside(self, numbers: Integers) -> ClassMembers:
         """Return the members of coarser classes without the cells that are in no class.
@@ -101,24 +101,26 @@ class ClassMembers:
         """
         found = self.relabelled(numbers).owners
         kept = np.flatnonzero(found >= 0)
-        return ClassMembers(self.source_members.take(kept), found[kept])
+        return ClassMembers(self.selected_persons.take(kept), found[kept])
 
     def merged(self) -> ClassMembers:
         """Return the members with cells merged that have equal classes and sensitive values."""
-        values, wholes, merged_of = self.values, self.source_members.everyone.source_counts, self.owners
+        values, wholes, merged_of = self.values, self.selected_persons.everyone.source_counts, self.owners
         for name, one in values.items():
             # No more numbers than cells: a product of them cannot pass 64 bits.
             merged_of = np.unique(merged_of * len(wholes[name]) + one, return_inverse=True)[1]
         size = int(merged_of.max(initial=-1)) + 1
         first = np.empty(size, np.intp)
         first[merged_of] = np.arange(len(merged_of))
-        persons = self.source_members.persons.merged(merged_of, size)
-        return ClassMembers(SourceMembers(persons, {name: one[first] for name, one in values.items()}, np.arange(size)), self.owners[first])
+        persons = self.selected_persons.persons.merged(merged_of, size)
+        return ClassMembers(
+            SelectedPersons(persons, {name: one[first] for name, one in values.items()}, np.arange(size)), self.owners[first]
+        )
 
     def without_unselected_cells(self) -> ClassMembers:
         """Return the same members without unselected cells of the source, for repeated queries."""
-        whose = self.source_members
-        return ClassMembers(SourceMembers(whose.persons, self.values, np.arange(len(whose.rows))), self.owners)
+        whose = self.selected_persons
+        return ClassMembers(SelectedPersons(whose.persons, self.values, np.arange(len(whose.rows))), self.owners)
 
 
 def joined_members(parts: Sequence[ClassMembers]) -> ClassMembers:
@@ -126,9 +128,9 @@ def joined_members(parts: Sequence[ClassMembers]) -> ClassMembers:
 
     No cell may be in two of them.
     """
-    rows, owners = np.concatenate([part.source_members.rows for part in parts]), np.concatenate([part.owners for part in parts])
+    rows, owners = np.concatenate([part.selected_persons.rows for part in parts]), np.concatenate([part.owners for part in parts])
     order = np.argsort(rows)
-    return ClassMembers(replace(parts[0].source_members, rows=rows[order]), owners[order])
+    return ClassMembers(replace(parts[0].selected_persons, rows=rows[order]), owners[order])
 
 
 Bools = NDArray[np.bool_]
@@ -140,7 +142,7 @@ class ClassTable:
 
     Attributes:
         records: Shape (classes,), int64.
-        units: Shape (classes,), int64: what k counts; records where no person is named.
+        units: Shape (classes,), int64: what k counts; records where the job has no person column.
         spreads: By sensitive column.
         members: Who is in them; None where units add up, and where no classes are put together.
     """
@@ -269,7 +271,7 @@ class NodeTable(NamedTuple):
 
 
 def table_at(
-    root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sensitive: Sequence[Domain], whose: SourceMembers | None
+    root: Histogram, node: Node, hierarchies: Sequence[Hierarchy], sensitive: Sequence[Domain], whose: SelectedPersons | None
 ) -> NodeTable:
     """Return the cells and classes of a node, rolled up from a finer root histogram.
 
@@ -278,7 +280,7 @@ def table_at(
         node: Level of each QID, or of each axis.
         hierarchies: One per QID.
         sensitive: Domains of the sensitive columns.
-        whose: Whose the root's cells are; None where no person is named.
+        whose: Whose the root's cells are; None where the job has no person column.
     """
     axes = (*hierarchies, *map(exact_hierarchy, sensitive))
     cells = roll_up(root, (*node[: len(hierarchies)], *(0,) * len(sensitive)), axes)

@@ -66,7 +66,7 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
     if pt.is_integer(column.type) or pt.is_boolean(column.type):
         whole = to_numpy(pc.fill_null(column.cast(pa.int8()) if pt.is_boolean(column.type) else column, 0))
         # By value, whatever the width of the type.
-        return _mixed(whole.astype(np.uint64 if whole.dtype == np.uint64 else np.int64).view(np.uint64)), null
+        return _mixed(whole.astype(np.int64).view(np.uint64)), null
     if pt.is_fixed_size_binary(column.type):
         # Its bytes need be no text.
         column = column.cast(pa.binary())
@@ -77,7 +77,7 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
         return np.empty(0, np.uint64), null
     _, ends, data = plain.buffers()
     bounds = np.frombuffer(ends, np.int64)[plain.offset : plain.offset + len(plain) + 1]
-    return digest_texts(bounds, np.frombuffer(data, np.uint8) if data and data.size else np.empty(0, np.uint8)), null
+    return digest_texts(bounds, np.frombuffer(data or b"", np.uint8)), null
 
 
 def _is_bytes(dtype: pa.DataType) -> bool:

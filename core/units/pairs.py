@@ -100,9 +100,9 @@ def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
     )
 
 
-def person_hash_table(most: int) -> NDArray[np.int32]:
-    """Return an empty hash table of ``number_persons`` for at most ``most`` persons."""
-    return np.full(1 << (2 * most).bit_length(), -1, np.int32)
+def person_hash_table(most_persons: int) -> NDArray[np.int32]:
+    """Return an empty hash table of ``number_persons`` for at most ``most_persons`` persons."""
+    return np.full(1 << (2 * most_persons).bit_length(), -1, np.int32)
 
 
 Counts = NDArray[np.int64]

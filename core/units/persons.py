@@ -146,9 +146,7 @@ class CellPersons(Unit):
 
         A person counts once for each of their values.
         """
-        keys = class_of.astype(np.int64) * len(source_counts) + value_of
-        if class_of.min(initial=0) < 0:
-            keys[class_of < 0] = -1
+        keys = np.where(class_of < 0, -1, class_of.astype(np.int64) * len(source_counts) + value_of)
         found, places = np.unique(keys, return_inverse=True)
         return spread_of_keys(found, self.count(places, len(found)), source_counts)
 
@@ -205,7 +203,7 @@ class CellPersons(Unit):
 
 
 EVERY_RECORD = Records()
-"""The unit where no person is named, and every row is one record."""
+"""The unit where the job has no person column, and every row is one record."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,8 +268,9 @@ class RowPersons(Unit):
     @cached_property
     def persons(self) -> CellPersons:
         """The persons of the rows, with each row as a cell."""
-        counts = np.ones(len(self.numbers), np.int64) if self.counts is None else self.counts
-        return CellPersons.of([numbered_share(self.numbers, self.row_of_pair, counts, self.of, self.size)])
+        # How many records a person has is asked of the rows themselves.
+        once = np.ones(len(self.numbers), np.int64)
+        return CellPersons.of([numbered_share(self.numbers, self.row_of_pair, once, self.of, self.size)])
 
     def count(self, class_of: Integers, class_count: int) -> Counts:
         """Return the number of different persons in each class; arguments as for ``Unit``."""

@@ -66,7 +66,7 @@ class Unit(ABC):
         return None
 
     def figures(self) -> tuple[int, int] | None:
-        """Return the number of persons and the most records of one person; None where no person is named."""
+        """Return the number of persons and the most records of one; None where the job has no person column."""
         return None
 
     def dense(self) -> Self:
@@ -76,7 +76,7 @@ class Unit(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Records(Unit):
-    """Records as the unit of counting, where no person is named.
+    """Records as the unit of counting, where the job has no person column.
 
     Attributes:
         per_cell: Shape (cells,): records of each cell; None where every cell is one record.

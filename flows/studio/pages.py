@@ -23,7 +23,7 @@ from schemas.registry.hierarchies import DATE_UNITS
 from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, has_form_field
-from tasks.studio.choices import best_node, method_points, sample_classes
+from tasks.studio.choices import method_points, preferred_node, sample_classes
 from tasks.studio.column_table import column_rows, risk_before, role_counts, shown_hierarchy
 from tasks.studio.listed_groups import listed_groups
 from tasks.studio.preview import preview_of
@@ -213,7 +213,7 @@ def pareto_front_part(studio: Studio, _query: Query) -> str:
     coded = studio.coded(opened)
     found = found or studio.sample_front(opened)
     methods = method_points(coded)
-    best = best_node(job, found) if job.method.name == "skald" else None
+    best = preferred_node(job, found) if job.method.name == "skald" else None
     nodes = found.nodes if found else []
     drawn = [
         _scatter(
@@ -262,7 +262,7 @@ def preview_part(studio: Studio, _query: Query) -> str:
     coded, least = studio.coded(opened), studio.least(studio.job(opened))
     node = None
     if job.method.name == "skald" and full_domain(job.method).node is None:
-        node = best_node(job, studio.sample_front(opened))
+        node = preferred_node(job, studio.sample_front(opened))
     tried = coded if job.method.name == "skald" else coded.affordable()
     made = preview_of(job, sample, sample_classes(tried, node), least)
     return environment().get_template("preview.html").render(preview=made, least=least, sample=sample, job=job)

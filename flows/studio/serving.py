@@ -25,11 +25,11 @@ PARENT_CHECK_SECONDS = 1.0
 """Seconds between two looks at who started the process."""
 
 
-def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
+def serve(source_or_job: tuple[str, ...], port: int | None, *, browser: bool) -> None:
     """Print the address of a studio, and serve it until it is interrupted or its terminal is closed.
 
     Args:
-        names: A source or a job file; nothing to ask for one.
+        source_or_job: A source or a job file; nothing to ask for one.
         port: Where it listens; a free one if left out.
         browser: Whether a browser is opened.
 
@@ -37,8 +37,8 @@ def serve(names: tuple[str, ...], port: int | None, *, browser: bool) -> None:
         StorageError: the port is taken, or there is no such job file.
     """
     studio = Studio()
-    if names:
-        open_named(studio, names, Path.cwd())
+    if source_or_job:
+        open_named(studio, source_or_job, Path.cwd())
     listening = _bound(port)
     keys = SessionKeys(listening.getsockname()[1])
     # No log: an address would be in it, with its token.

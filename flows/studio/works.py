@@ -71,20 +71,20 @@ class Work:
         """Name of the work's kind, such as ``Run of the job``."""
         return WORDS[self.kind]
 
-    def record_message(self, said: Mapping[str, Any]) -> None:
+    def record_message(self, message: Mapping[str, Any]) -> None:
         """Store a message of the worker process: progress, note, result, cancellation or fault."""
-        if "step" in said:
-            known = STEPS.get(said["step"])
-            words = f"phase {known.phase}: {known.words}" if known else str(said["step"])
-            self.steps[said["step"]] = WorkStep(words, int(said["done"]), max(int(said["total"]), 1))
-        elif "note" in said:
-            self.notes.append(str(said["note"]))
-        elif "result" in said:
-            self.result = said["result"]
-        elif "cancelled" in said:
+        if "step" in message:
+            known = STEPS.get(message["step"])
+            words = f"phase {known.phase}: {known.words}" if known else str(message["step"])
+            self.steps[message["step"]] = WorkStep(words, int(message["done"]), max(int(message["total"]), 1))
+        elif "note" in message:
+            self.notes.append(str(message["note"]))
+        elif "result" in message:
+            self.result = message["result"]
+        elif "cancelled" in message:
             self.cancelled = True
         else:
-            self.fault, self.code = str(said.get("fault", "")), int(said.get("code", 1))
+            self.fault, self.code = str(message.get("fault", "")), int(message.get("code", 1))
 
 
 class Works:

@@ -70,7 +70,7 @@ def _bars(console: Console) -> Iterator[None]:
 
 
 def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unreported | None = None) -> RenderableType:
-    """Return the summary of a release as a table.
+    """Return the terminal table shown after a run: warning, counts, loss, search and where the files are.
 
     Args:
         manifest: Of the release.
@@ -166,10 +166,10 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Itera
         yield "signature", signature
 
 
-def names_by_words(said: Mapping[str, str]) -> dict[str, list[str]]:
+def names_by_words(descriptions: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the names that share a description, by that description."""
     alike: dict[str, list[str]] = {}
-    for name, words in said.items():
+    for name, words in descriptions.items():
         alike.setdefault(words, []).append(name)
     return alike
 

@@ -19,9 +19,11 @@ class FolderError(StorageError):
         )
 
     @classmethod
-    def work_holds(cls, folder: str, what: str) -> FolderError:
+    def work_holds(cls, folder: str, contents: str) -> FolderError:
         """Work folder contains files that must survive ``skald clean``."""
-        return cls(f"The work folder '{folder}' holds {what}, and 'skald clean' empties it. Set 'work' in the job to a folder of its own.")
+        return cls(
+            f"The work folder '{folder}' holds {contents}, and 'skald clean' empties it. Set 'work' in the job to a folder of its own."
+        )
 
     @classmethod
     def pointer_is_a_folder(cls, target: str) -> FolderError:
@@ -73,11 +75,11 @@ class WorkError(StorageError):
         )
 
     @classmethod
-    def overlaps(cls, address: str, what: str) -> WorkError:
+    def overlaps(cls, address: str, other_place: str) -> WorkError:
         """Work prefix and the target or source lie within each other."""
         return cls(
-            f"The work '{address}' and {what} lie within each other: 'skald clean' empties the one, and it holds raw values. Set 'work' in "
-            "the job to a prefix of its own."
+            f"The work '{address}' and {other_place} lie within each other: 'skald clean' empties the one, and it holds raw values. Set "
+            "'work' in the job to a prefix of its own."
         )
 
     @classmethod

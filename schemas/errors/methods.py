@@ -75,6 +75,14 @@ class ReplayError(SkaldError):
         )
 
     @classmethod
+    def levels_not_allowed(cls, release: str, qids: list[str]) -> ReplayError:
+        """Levels of the earlier release are excluded by the ``method.levels`` of the job."""
+        return cls(
+            f"Release '{release}' publishes {listed(qids)} at levels that method.levels of this job does not allow. Allow them, or leave "
+            "replay out."
+        )
+
+    @classmethod
     def other_cuts(cls, release: str) -> ReplayError:
         """Privacy or method settings differ from those that made the earlier cuts.
 
@@ -117,6 +125,14 @@ class ReplayError(SkaldError):
         """
         return cls(f"Release '{release}' does not say which release of its target it replayed. Replay that release itself.")
 
+    @classmethod
+    def origin_gone(cls, release: str, origin: str) -> ReplayError:
+        """Earlier release replayed one that is not next to it.
+
+        That one was moved, or is in another target.
+        """
+        return cls(f"Release '{release}' replayed '{origin}', which is not in the same folder. Replay '{origin}' itself, from where it is.")
+
 
 class FragmentsError(SkaldError):
     """Raised when the records cannot be anonymised in fragments."""
@@ -129,7 +145,8 @@ class FragmentsError(SkaldError):
         """
         return cls(
             f"Method '{method}' has to cut these records in fragments, and entropy, recursive and t of persons cannot be kept in classes "
-            "that two fragments share. Leave method.fragments out or raise memory, ask for distinct, or use method 'skald'."
+            "that two fragments share. Leave method.fragments and mode: relaxed out or raise memory, ask for distinct, or use method "
+            "'skald'."
         )
 
     @classmethod
@@ -140,7 +157,7 @@ class FragmentsError(SkaldError):
         """
         return cls(
             f"Method '{method}' has to cut these records in fragments, and columns with publish: shared or microaggregate need all of them "
-            "at once. Leave method.fragments out or raise memory, or use method 'skald'."
+            "at once. Leave method.fragments and mode: relaxed out or raise memory, or use method 'skald'."
         )
 
     @classmethod

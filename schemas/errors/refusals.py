@@ -74,13 +74,13 @@ class UntreatedError(PrivacyError):
     """Raised when untreated columns single out fewer than k people, and the policy forbids it."""
 
     @classmethod
-    def below_k(cls, below: str, whole: int, unit: str, k: int, policy: str) -> UntreatedError:
+    def below_k(cls, below: str, unit_count: int, unit: str, k: int, policy: str) -> UntreatedError:
         """Untreated values of some records, or persons, are shared by fewer than k.
 
         ``below`` is the number of these records or persons in a form that may be published.
         """
         return cls(
-            f"By the untreated columns together {below} of {counted(whole, unit)} share what is published of them with fewer than "
+            f"By the untreated columns together {below} of {counted(unit_count, unit)} share what is published of them with fewer than "
             f"k = {k:,}, and the policy '{policy}' forbids to accept it. Coarsen insensitive columns as quasi-identifiers, or list them "
             "under withheld; nothing was published."
         )
@@ -132,40 +132,41 @@ class OverlapError(PrivacyError):
         return cls("Nothing was published, because the job says 'overlaps: refuse' and earlier releases are not looked for here.")
 
     @classmethod
-    def published(cls, told: Sequence[str]) -> OverlapError:
+    def published(cls, sentences: Sequence[str]) -> OverlapError:
         """One published release discloses more together with others, or was not compared.
 
-        The job says ``overlaps: refuse``. ``told`` has a sentence for each finding.
+        The job says ``overlaps: refuse``. ``sentences`` has one for each finding.
         """
         return cls(
             "The files are what was published, and the job says 'overlaps: refuse', under which this release would not have been. Withdraw "
-            "it, or say 'overlaps: warn':" + "".join(f"\n  - {sentence}" for sentence in told)
+            "it, or say 'overlaps: warn':" + "".join(f"\n  - {sentence}" for sentence in sentences)
         )
 
     @classmethod
-    def recalled(cls, release: str, told: Sequence[str]) -> OverlapError:
+    def recalled(cls, release: str, sentences: Sequence[str]) -> OverlapError:
         """Release that a run finds already published discloses more with others than the job allows.
 
-        The job says ``overlaps: refuse``. ``told`` has a sentence for each finding.
+        The job says ``overlaps: refuse``. ``sentences`` has one for each finding.
         """
         return cls(
             f"'{release}' is published, and the job says 'overlaps: refuse', under which it would not have been. Withdraw it, or say "
-            "'overlaps: warn':" + "".join(f"\n  - {sentence}" for sentence in told)
+            "'overlaps: warn':" + "".join(f"\n  - {sentence}" for sentence in sentences)
         )
 
     @classmethod
-    def refused(cls, releases: int, told: Sequence[str], *, replays: bool = True, linked: bool = True) -> OverlapError:
+    def refused(cls, releases: int, sentences: Sequence[str], *, replays: bool = True, linked: bool = True) -> OverlapError:
         """Earlier releases would disclose more together with this one, or cannot be compared.
 
-        The job says ``overlaps: refuse``. ``told`` has a sentence for each such release. ``replays`` is whether the job can replay one,
-        ``linked`` whether pseudonyms link them.
+        The job says ``overlaps: refuse``. ``sentences`` has one for each such release. ``replays`` is whether the job can replay
+        one, ``linked`` whether pseudonyms link them.
         """
         remedies = ["replay one of them (replay)"] * replays + ["give pseudonyms another key"] * linked + ["say 'overlaps: warn'"]
-        remedy = "; or ".join(remedies)
+        remedy, stays = "; or ".join(remedies), ", which leaves what its pseudonyms disclosed counted" * linked
+        said = "".join(f"\n  - {sentence}" for sentence in sentences)
         return cls(
             f"Nothing was published, because the job says 'overlaps: refuse' and {counted(releases, 'earlier release')} would tell more "
             f"together with this one, or cannot be compared with it. {remedy[0].upper()}{remedy[1:]}; or, of one that was never handed "
-            "on, remove its folder and what '.skald/.releases' holds under its name:" + "".join(f"\n  - {sentence}" for sentence in told)
+            f"on, remove its folder and what '.skald/.releases' holds under its name{stays}:{said}"
         )
 
 
@@ -173,41 +174,44 @@ class AttackError(PrivacyError):
     """Raised when an attack succeeds more than the job accepts, or a required attack did not run."""
 
     @classmethod
-    def broken(cls, attacks: Sequence[str], by: str) -> AttackError:
+    def broken(cls, attacks: Sequence[str], refused_by: str) -> AttackError:
         """Attacks on a release before publication succeed more than the job accepts.
 
-        ``attacks`` has a sentence for each; ``by`` names the setting that refuses the release.
+        ``attacks`` has a sentence for each; ``refused_by`` names the setting that refuses the release.
         """
         said = "".join(f"\n  - {one}" for one in attacks)
         return cls(
-            f"Nothing was published, because {counted(len(attacks), 'attack')} on the release won more than the job accepts, and {by} "
-            f"says to refuse that. Raise k, coarsen or withhold the columns that are named, or accept what they disclose by name:{said}"
+            f"Nothing was published, because {counted(len(attacks), 'attack')} on the release won more than the job accepts, and "
+            f"{refused_by} says to refuse that. Raise k, coarsen or withhold the columns that are named, or accept what they "
+            f"disclose by name:{said}"
         )
 
     @classmethod
-    def published(cls, release: str, attacks: Sequence[str], by: str) -> AttackError:
+    def published(cls, release: str, attacks: Sequence[str], refused_by: str) -> AttackError:
         """Attacks on a published release succeed more than the job accepts.
 
-        ``attacks`` has a sentence for each; ``by`` names the setting that refuses the release.
+        ``attacks`` has a sentence for each; ``refused_by`` names the setting that refuses the release.
         """
         said = "".join(f"\n  - {one}" for one in attacks)
         return cls(
-            f"{counted(len(attacks), 'attack')} on '{release}' won more than the job accepts, and {by} says to refuse that. Withdraw the "
-            f"release:{said}"
+            f"{counted(len(attacks), 'attack')} on '{release}' won more than the job accepts, and {refused_by} says to refuse that. "
+            f"Withdraw the release:{said}"
         )
 
     @classmethod
-    def recalled_unplayed(cls, release: str, by: str) -> AttackError:
+    def recalled_unplayed(cls, release: str, refused_by: str) -> AttackError:
         """Release that a run finds already published lacks attacks that are required."""
         return cls(
-            f"'{release}' is published, and not all attacks that {by} requires were played then. Withdraw the release, and run the job "
-            "again."
+            f"'{release}' is published, and not all attacks that {refused_by} requires were played then. Withdraw the release, and run "
+            "the job again."
         )
 
     @classmethod
-    def unplayed(cls, reasons: Sequence[str], by: str) -> AttackError:
+    def unplayed(cls, reasons: Sequence[str], refused_by: str) -> AttackError:
         """Attacks that the job or policy requires could not run.
 
-        ``reasons`` has a sentence for each; ``by`` names the setting that requires them.
+        ``reasons`` has a sentence for each; ``refused_by`` names the setting that requires them.
         """
-        return cls(f"Nothing was published, because {by} says to refuse what attacks break, and not all were played: {' '.join(reasons)}")
+        return cls(
+            f"Nothing was published, because {refused_by} says to refuse what attacks break, and not all were played: {' '.join(reasons)}"
+        )

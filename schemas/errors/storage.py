@@ -31,12 +31,12 @@ class AfterPublicationError(StorageError):
     """Raised when a release is published, but a later step failed."""
 
     @classmethod
-    def of_release(cls, release: str, what: str, reason: str) -> AfterPublicationError:
+    def of_release(cls, release: str, failure: str, reason: str) -> AfterPublicationError:
         """One step after the publication of a release failed.
 
-        ``what`` is a clause about it, as in 'the registry could not be written'.
+        ``failure`` is a clause about it, as in 'the registry could not be written'.
         """
-        return cls(f"{_published(release)} {what} ({reason}).")
+        return cls(f"{_published(release)} {failure} ({reason}).")
 
 
 class PrintingError(StorageError):

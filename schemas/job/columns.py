@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
-from schemas.job.identifiers import Entry, Identifier, identifier_entries
+from schemas.job.identifiers import Entry, Identifier, checked_identifiers
 from schemas.job.publish import EXACT, Publish, Way, canonical_way
 from schemas.job.source import Paths
 from schemas.reading.model import EntriesOf, LaterJsonSchema, StrictModel, fault
@@ -123,7 +123,7 @@ class PublishedEntry(StrictModel):
     {top: …, bottom: …}, or {microaggregate: …}."""
 
 
-class Spelled(PublishedEntry):
+class SensitiveEntry(PublishedEntry):
     """A sensitive column with the differences in spelling that are ignored when it is read.
 
     Case, spaces or marks of empty values can be ignored.
@@ -175,9 +175,9 @@ def published_entries(value: object) -> list[PublishedEntry]:
     return _entries(value, PublishedEntry)
 
 
-def sensitive_entries(value: object) -> list[Spelled]:
+def sensitive_entries(value: object) -> list[SensitiveEntry]:
     """Return the validated entries of sensitive columns with more than a name; empty for no list."""
-    return _entries(value, Spelled)
+    return _entries(value, SensitiveEntry)
 
 
 def sensitive_names(value: object) -> list[str]:
@@ -199,7 +199,7 @@ def entries_schema(model: type[StrictModel]) -> dict[str, Any]:
 
 
 SensitiveNames = Annotated[
-    list[str], BeforeValidator(sensitive_names), EntriesOf(Spelled), LaterJsonSchema(lambda: entries_schema(Spelled))
+    list[str], BeforeValidator(sensitive_names), EntriesOf(SensitiveEntry), LaterJsonSchema(lambda: entries_schema(SensitiveEntry))
 ]
 ColumnNamesOrRest = Annotated[
     list[str] | Residual,
@@ -225,7 +225,7 @@ class Columns(StrictModel):
     published only if it is listed elsewhere too."""
     most_records: Annotated[int, Field(ge=1)] | None = None
     """At most so many records of a person are published; the others are withheld, and drawn by a keyed digest. Left out, all are."""
-    identifiers: Annotated[list[Entry], BeforeValidator(identifier_entries)] = Field(default_factory=list)
+    identifiers: Annotated[list[Entry], BeforeValidator(checked_identifiers)] = Field(default_factory=list)
     """Columns that name a person; a name alone is not published, an entry with a treatment is as pseudonyms."""
     linkable: Names = Field(default_factory=list)
     """Identifiers whose pseudonyms may show which records belong together even where fewer than k people share the set of combinations that
@@ -320,6 +320,14 @@ class Columns(StrictModel):
         linking = [one.name for one in self.pseudonyms if treatment_kind(one.treatment).links]
         person = tuple(self.person) if self.person and set(self.person) <= set(linking) else ()
         return [*([person] if person else []), *((name,) for name in linking if name not in person)]
+
+    @property
+    def joining(self) -> list[tuple[str, ...]]:
+        """Groups of columns whose pseudonyms may join releases.
+
+        They are ``links``, then each column of a larger group by itself. Another job may publish it alone, under the same key.
+        """
+        return [*self.links, *((name,) for columns in self.links if len(columns) > 1 for name in columns)]
 
     @property
     def linking(self) -> list[str]:

@@ -23,8 +23,8 @@ class Identifier(StrictModel):
     """What is published instead: one treatment, by its key."""
 
 
-def identifier_entries(value: object) -> object:
-    """Return a list of names, or of entries with a name; raise for other values."""
+def checked_identifiers(value: object) -> object:
+    """Return a list of names, or of entries with a name, unchanged; raise for other values."""
     if not isinstance(value, list):
         raise fault("must be a list of column names")
     if wrong := [str(position) for position, entry in enumerate(value) if not _is_entry(entry)]:

@@ -266,15 +266,15 @@ METHODS = Registry(
 """The known methods by name. A further one is one more entry."""
 
 
-def settings_of_method(value: object) -> object:
-    """Raise if ``method`` is only a name; return any other value unchanged."""
+def checked_method(value: object) -> object:
+    """Return the value of ``method`` unchanged; raise if it is only a name."""
     if isinstance(value, str):
         meant = value if value in METHODS else next(iter(METHODS))
         raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))
     return value
 
 
-Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator(settings_of_method)]
+Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator(checked_method)]
 
 
 def one_level(method: Mapping[str, Any]) -> bool:

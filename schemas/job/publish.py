@@ -86,14 +86,14 @@ class ColumnPublication(FrozenModel):
         return f"{share} of its values are null{why}"
 
 
-def publications_agree(said: Mapping[Any, ColumnPublication], found: Mapping[Any, ColumnPublication]) -> bool:
+def publications_agree(stated: Mapping[Any, ColumnPublication], found: Mapping[Any, ColumnPublication]) -> bool:
     """Return whether stated figures of columns equal the found ones; null shares count only if stated.
 
     Earlier versions state of no column how many of its values are null. A manifest states it of all columns or of none.
     """
-    if all(one.null is None for one in said.values()):
+    if all(one.null is None for one in stated.values()):
         found = {name: one.model_copy(update={"null": None}) for name, one in found.items()}
-    return dict(said) == dict(found)
+    return dict(stated) == dict(found)
 
 
 def publish_entry(value: object) -> object:

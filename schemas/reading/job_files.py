@@ -172,7 +172,7 @@ def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[s
     return faults
 
 
-def with_culprits(faults: Sequence[str], overrides: Sequence[str], data: object) -> list[str]:
+def with_causing_overrides(faults: Sequence[str], overrides: Sequence[str], data: object) -> list[str]:
     """Return the faults of a job, with the ``--set`` key added to faults that the key caused.
 
     Args:
@@ -280,7 +280,7 @@ def read_job(
         faults += fault_lines(error.errors(include_url=False), model, data)
     if faults or job is None:
         # The models find some of these a second time.
-        raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
+        raise JobError(str(path), with_causing_overrides(list(dict.fromkeys(faults)), overrides, data))
     return job
 
 

@@ -130,7 +130,7 @@ class CodeAtHand:
     code: Any
 
     def load(self) -> Any:
-        """Return the object."""
+        """Return the object that this reference holds; nothing is imported."""
         return self.code
 
     @property

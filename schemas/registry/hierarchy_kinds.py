@@ -286,7 +286,7 @@ def kind_of(value: object) -> str | None:
     return kind_named(value, SCHEMAS)
 
 
-def entry_of(spec: HierarchySpec) -> HierarchyKind:
+def hierarchy_kind(spec: HierarchySpec) -> HierarchyKind:
     """Return the registry entry of a hierarchy's kind."""
     return HIERARCHIES[spec.kind]
 

@@ -41,7 +41,7 @@ def reported_count(count: int, k: int) -> int:
     return count if may_publish_count(count, k) else k
 
 
-def reported_sentence(count: int, k: int) -> str:
+def reported_count_text(count: int, k: int) -> str:
     """Return a count as text: ``at most k`` for counts from 1 to k, else the number."""
     told = reported_count(count, k)
     return f"at most {told:,}" if told == k else f"{told:,}"
@@ -121,12 +121,13 @@ class PopulationRisk(FrozenModel):
 
     Attributes:
         records: Rows of the population.
-        k_map: The fewest of them that the labels of a class fit (k-map: Sweeney, IJUFKS 2002), never fewer than the class has records.
+        k_map: The fewest of them that the labels of a class fit (k-map: Sweeney, IJUFKS 2002), never fewer than the class has
+            records, or persons where they are named.
         journalist_max: 1/k_map.
         journalist_mean: See `core.privacy.risk`, as are those below.
         journalist_share_above: Share of the records in classes whose risk is above 0.09.
         marketer: Share of the records that a marketer is expected to match rightly.
-        lacking: Classes that have more records than the population has rows for them: it does not hold everybody who is in the data.
+        lacking: Classes that are larger than the rows of the population that fit them: it does not hold everybody who is in the data.
     """
 
     records: int
@@ -147,7 +148,7 @@ def population_sentences(found: PopulationRisk | None) -> tuple[str, ...]:
     told = f"{fits}: {risk}, a marketer's {found.marketer:.2%}."
     if not found.lacking:
         return (told,)
-    return told, f"Classes with more records than the population has rows for them: {found.lacking:,}. It does not hold everybody."
+    return told, f"Classes that are larger than the rows of the population that fit them: {found.lacking:,}. It does not hold everybody."
 
 
 class PassedColumn(FrozenModel):
@@ -238,14 +239,14 @@ class Together(FrozenModel):
     all: int = 0
 
     @classmethod
-    def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], whole: int) -> Together:
+    def from_counts(cls, counts: tuple[int, int, int], k: int, unit: Literal["record", "person"], unit_count: int) -> Together:
         """Make the figures of counts (unique, below k, with classes); counts from 1 to k - 1 become k."""
         unique, below, classes = (reported_count(one, k) for one in counts)
-        return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=whole)
+        return cls(unique_records=unique, below_k=below, with_classes=classes, unit=unit, all=unit_count)
 
     def sentence(self, kind: Kind, k: int) -> str:
         """Return the joint risk of the columns as a sentence, without advice."""
-        few, alone, labelled = (reported_sentence(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
+        few, alone, labelled = (reported_count_text(one, k) for one in (self.below_k, self.unique_records, self.with_classes))
         return (
             f"By the {KINDS[kind]} together {few} of {self.all:,} {self.unit}s share their values with fewer than k = {k:,}, and {alone} "
             f"with nobody; where the quasi-identifiers are known too, {labelled} with fewer than k."
@@ -253,7 +254,7 @@ class Together(FrozenModel):
 
     def accepted(self, k: int) -> str:
         """Return the sentence that the job accepts how many stand out by its untreated columns."""
-        below = reported_sentence(self.below_k, k)
+        below = reported_count_text(self.below_k, k)
         return f"The job accepts that {below} of {counted(self.all, self.unit)} stand out by its untreated columns"
 
 
@@ -270,7 +271,7 @@ def reason_of_combinations(together: Together | None, k: int, *, is_accepted: bo
         return "No maximum risk is claimed: what the untreated columns tell together was not counted." if has_untreated_columns else ""
     if is_accepted or not together.below_k:
         return ""
-    few = reported_sentence(together.below_k, k)
+    few = reported_count_text(together.below_k, k)
     return (
         f"No maximum risk is claimed: by the untreated columns together {few} of {together.all:,} {together.unit}s share their values "
         f"with fewer than k = {k:,}."

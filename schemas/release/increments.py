@@ -237,7 +237,7 @@ _ALIKE = {
 class Joined(FrozenModel):
     """Counts of people at risk by all releases that share pseudonyms of the given columns.
 
-    The columns name a person, alone or together.
+    The columns name a person, alone or together. Or they are all columns of one key, which other releases may call otherwise.
 
     Attributes:
         columns: The columns here.

@@ -33,7 +33,7 @@ from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.answers import Figures, returning_reason, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
-from tasks.composition.joint_values import Promises, values_at_risk
+from tasks.composition.joint_values import Promises, units_at_risk_by_values
 from tasks.composition.release_history import Entry, promises_by_column, read_entry
 from tasks.counting.contents import DigestedColumns
 from tasks.store.database import connect
@@ -198,7 +198,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
                 return None
             database.execute(joined_records_sql(identity))
             found = database.execute(joint_classes_sql(compared.k, count_persons=persons)).fetchall()
-            broken = values_at_risk(database, job, compared.promises, mine, count_persons=persons)
+            broken = units_at_risk_by_values(database, job, compared.promises, mine, count_persons=persons)
         except duckdb.OutOfMemoryException:
             # The release itself is sound; only what it tells together with another one is not known then.
             raise UnmeasuredError("both side by side take more than the job's memory") from None

@@ -85,11 +85,11 @@ class KnownRecords:
         if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
-    def contents(self, by: DigestedColumns) -> list[Artifact]:
+    def contents(self, columns: DigestedColumns) -> list[Artifact]:
         """Return each chunk's artefact of record digests in some columns, computed once."""
-        if by not in self._contents:
-            self._contents[by] = contents_of_chunks(self.run, self.source, by)
-        return self._contents[by]
+        if columns not in self._contents:
+            self._contents[columns] = contents_of_chunks(self.run, self.source, columns)
+        return self._contents[columns]
 
     def sketches(self, columns: Columns) -> Sketches:
         """Return merged sketches of the source's records in some columns and of its persons, made once."""
@@ -105,12 +105,12 @@ class KnownRecords:
         """Return how many records the source files with some digests hold, each file once."""
         return sum({file.digest: file.rows for file in self.source.files if file.digest in digests}.values())
 
-    def parts(self, by: DigestedColumns) -> Sequence[KeptRecords]:
+    def parts(self, columns: DigestedColumns) -> Sequence[KeptRecords]:
         """Return the records with their classes and digests; empty if kept by fragment in other columns."""
         members: Sequence[KeptRecords] = self.run.members
         if any(part.in_fragment for part in members):
-            return members if by == self.digested else ()
-        return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(by), strict=True)]
+            return members if columns == self.digested else ()
+        return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(columns), strict=True)]
 
 
 UNREGISTERED = "the registry does not know it, so that its records are not known again"
@@ -150,14 +150,14 @@ class Earlier(NamedTuple):
     most: int | None = None
 
 
-def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most: int | None = None) -> Iterator[Earlier]:
+def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most_related: int | None = None) -> Iterator[Earlier]:
     """Yield releases that may share records with the source: registered, damaged, then unregistered ones.
 
     Args:
         records: The records of the source.
         release: The id of the release that is being made.
         registry: The registry of the releases of the folder's jobs.
-        most: Number of releases that share records after which no further sketches are read, which bounds the cost of a run.
+        most_related: Number of releases that share records after which no further sketches are read, which bounds the cost of a run.
             Later ones with the same columns are yielded as ``unread``. None reads all.
     """
     job = records.run.job
@@ -167,7 +167,7 @@ def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegis
     others = sorted((entry for entry in entries if entry.release != release), key=lambda entry: entry.release != replayed)
     keyed, read = KeyedSketches(records, registry), 0
     for entry in others:
-        if found := _related(records, entry, registry, keyed if most is None or read < most else None):
+        if found := _related(records, entry, registry, keyed if most_related is None or read < most_related else None):
             read += not found.doubtful
             yield found
     for name in damaged:

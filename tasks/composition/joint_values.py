@@ -65,8 +65,12 @@ class Promises(NamedTuple):
         return mine + [one for one in theirs if (one[0].of_whole and not one[0].of_order) or one[:3] not in [other[:3] for other in mine]]
 
 
-def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, count_persons: bool) -> int | None:
-    """Return how many records or persons are in joint classes that break l or t; None without l and t.
+def units_at_risk_by_values(
+    database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, count_persons: bool
+) -> int | None:
+    """Return how many units are in classes formed by both releases that break l or t; None without them.
+
+    A unit is a record or a person. A class formed by both releases, a joint class, is a class of one and a class of the other.
 
     Args:
         database: Holds the tables of both releases and ``joined``.

@@ -1,6 +1,7 @@
 """Pseudonym families: columns whose pseudonyms link releases, and the index of each family.
 
-A family is a column, or several that name a person together, published as pseudonyms of one key or vault. The registry keeps an index
+A family is a column, or several that name a person together, published as pseudonyms of one key or vault. All columns of one key are a
+family besides, because other jobs may call a column otherwise. The registry keeps an index
 of each family (`core.composition.pseudonym_sets`). For each pseudonym it holds the person and digests of all that releases disclosed of
 it. It holds no pseudonym and no value; everything in it is keyed with the registry's secret. A run reads and writes this one file,
 however many releases there were. The new index is written before a release is published, and replaces the old one after publication.
@@ -17,7 +18,14 @@ from typing import NamedTuple
 import duckdb
 from pydantic import ValidationError
 
-from core.composition.pseudonym_sets import OLD, all_releases_sql, joined_people_sql, keyed_disclosures_sql, remaining_pseudonyms_sql
+from core.composition.pseudonym_sets import (
+    OLD,
+    all_releases_sql,
+    columns_together_sql,
+    joined_people_sql,
+    keyed_disclosures_sql,
+    remaining_pseudonyms_sql,
+)
 from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
@@ -98,22 +106,24 @@ class Joining:
             _withdraw(path)
 
 
-def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry) -> str:
+def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry: ReleaseRegistry, *, by_name: bool = True) -> str:
     """Return a keyed id of linking columns, equal for jobs that give equal values equal pseudonyms.
 
-    Pseudonyms are equal where treatment, key or vault, and columns are.
+    Pseudonyms are equal where treatment and key or vault are. Settings count only where different values may get equal pseudonyms: else
+    they change which values have which form, and what is equal is of one value.
 
     Args:
         job: Says how the columns are treated.
         source: Knows keys and vaults by their fingerprints.
         columns: The columns.
         registry: Keys the id.
+        by_name: Whether columns of other names have another id.
     """
-    specs = {one.name: one.treatment for one in job.columns.pseudonyms}
-    parts = []
+    specs, parts = {one.name: one.treatment for one in job.columns.pseudonyms}, []
     for name in columns:
         kind = treatment_kind(specs[name])
-        parts.append([name, kind.name, None if kind.stable else specs[name].canonical(), source.keys.get(name)])
+        settings = None if kind.tells_apart else specs[name].canonical()
+        parts.append([name if by_name else None, kind.name, settings, source.keys.get(name)])
     return registry.secret.keyed("family", parts)[:24]
 
 
@@ -130,24 +140,36 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
     if not disclosed:
         return Joining()
     entries, _ = registry.entries()
-    families, joined, pending = [], [], []
+    named = {family_of(run.job, source, one.columns, registry): one for one in disclosed}
+    of_keys: dict[str, list[Disclosed]] = {}
     for one in disclosed:
-        family = family_of(run.job, source, one.columns, registry)
-        found, path = _joined(run, release, registry, (family, one), entries)
-        families.append(family)
-        joined += [found] if found else []
+        if len(one.columns) == 1:
+            of_keys.setdefault(family_of(run.job, source, one.columns, registry, by_name=False), []).append(one)
+    joined, pending, others = list[Joined](), list[Path](), dict[tuple[str, ...], frozenset[str]]()
+    for family, one in named.items():
+        found, path, others[one.columns] = _joined(run, release, registry, (family, [one]), entries)
+        # A column of several that name a person together says more only of releases that have it without the others.
+        together = [others[columns] for columns in others if set(one.columns) < set(columns)]
+        joined += [found] if found and not any(others[one.columns] <= releases for releases in together) else []
         pending += [path] if path else []
-    return Joining(tuple(families), tuple(joined), tuple(pending))
+    for family, same in of_keys.items():
+        found, path, earlier = _joined(run, release, registry, (family, same), entries)
+        # It says more only of releases that have the key under another name.
+        if found and not earlier <= frozenset().union(*(others[one.columns] for one in same)):
+            joined = [one for one in joined if one.columns != found.columns or len(same) > 1] + [found]
+        pending += [path] if path else []
+    return Joining((*named, *of_keys), tuple(joined), tuple(pending))
 
 
 def _joined(
-    run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], entries: Sequence[Registered]
-) -> tuple[Joined | None, Path | None]:
-    """Return the people that a release links to earlier ones of a family, and the header of its new index.
+    run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Sequence[Disclosed]], entries: Sequence[Registered]
+) -> tuple[Joined | None, Path | None, frozenset[str]]:
+    """Return the people that a release links to earlier ones of a family, the new header, and the ids.
 
-    The first is None where there are no earlier releases, or where new pseudonyms link to none of them.
+    The header is that of the family's new index, the ids are those of the earlier releases. The first is None where there are no earlier
+    releases, or where new pseudonyms link to none of them.
     """
-    family, disclosed = one
+    family, columns = one[0], tuple(name for each in one[1] for name in each.columns)
     others = [entry for entry in entries if entry.release != release]
     head = _head(registry, family, {entry.release for entry in entries})
     kept, lost = (head.releases if head else ()), _lost(registry, family, head)
@@ -156,21 +178,22 @@ def _joined(
     older = [entry for entry in others if entry.families is None and entry.pseudonyms_may_be_there]
     reasons += ["another version of this program made some, and kept nothing of what their pseudonyms join"] if older else []
     known = [name for name in kept if name != release]
-    k, releases = min([run.job.privacy.k, *([head.k] if head else [])]), len({*known, *(entry.release for entry in (*absent, *older))})
+    earlier = frozenset({*known, *(entry.release for entry in (*absent, *older))})
+    k, releases = min([run.job.privacy.k, *([head.k] if head else [])]), len(earlier)
     try:
         figures, path = _folded(run, release, registry, one, head if not lost else None)
     except UnmeasuredError as reason:
-        return Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured=str(reason)), None
+        return Joined(columns=columns, releases=releases, k=k, unmeasured=str(reason)), None, earlier
     unexpected_ones = not (reasons or figures["people"] or figures["below_k"])
     if not releases or unexpected_ones:
         # New pseudonyms of the same key join nothing.
-        return None, path
-    found = Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured="; ".join(reasons))
-    return (found.model_copy(update=figures) if known and not lost else found), path
+        return None, path, earlier
+    found = Joined(columns=columns, releases=releases, k=k, unmeasured="; ".join(reasons))
+    return (found.model_copy(update=figures) if known and not lost else found), path, earlier
 
 
 def _folded(
-    run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Disclosed], head: Head | None
+    run: Run, release: str, registry: ReleaseRegistry, one: tuple[str, Sequence[Disclosed]], head: Head | None
 ) -> tuple[dict[str, int], Path | None]:
     """Merge a release into a family's index; return the figures and the path of the new header."""
     family, disclosed = one
@@ -178,11 +201,13 @@ def _folded(
     secret = literal(registry.secret.keyed("pseudonym sets", family))
     whose = literal(f"{list(run.job.columns.person)}")
     old = f"FROM read_parquet({literal(str(registry.folder / head.file))})" if head else EMPTY
-    owners = f"FROM read_parquet({literal(str(run.store.path(disclosed.owners)))})" if disclosed.owners else ""
+    made, known = [each.digests for each in disclosed], [each.owners for each in disclosed if each.owners]
+    digests, owners = columns_together_sql(
+        *([f"read_parquet({literal(str(run.store.path(one)))})" for one in some] for some in (made, known))
+    )
     with connect(run.job, run.spill, last=True) as connection:
         try:
             connection.execute(f"CREATE TEMP VIEW {OLD} AS {old}")
-            digests = f"read_parquet({literal(str(run.store.path(disclosed.digests)))})"
             connection.execute(keyed_disclosures_sql(digests, owners, secret, literal(release), whose))
             again = bool(head and release in head.releases)
             connection.execute(all_releases_sql(is_published_again=again))

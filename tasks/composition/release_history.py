@@ -173,24 +173,24 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
             yield entry
 
 
-def forget_older(store: Store, most: int = MOST_RELEASES) -> set[tuple[str, str]]:
+def forget_older(store: Store, most_releases: int = MOST_RELEASES) -> set[tuple[str, str]]:
     """Delete all but the newest history entries; return (step, key) of the artefacts these need.
 
     Args:
         store: Of the run folder.
-        most: How many releases are remembered.
+        most_releases: How many releases are remembered.
     """
     records = _newest_first(store)
-    for record in records[most:]:
+    for record in records[most_releases:]:
         record.unlink(missing_ok=True)
-    entries = [entry for record in records[:most] if (entry := read_entry(record.stem, store))]
+    entries = [entry for record in records[:most_releases] if (entry := read_entry(record.stem, store))]
     return {(artifact.step, artifact.key) for entry in entries for artifact in artifacts_of(entry)}
 
 
-def oldest_release_kept(store: Store, most: int = MOST_RELEASES) -> int | None:
-    """Return when the oldest of the ``most`` newest releases was made, in ns; None if there are fewer."""
+def oldest_release_kept(store: Store, most_releases: int = MOST_RELEASES) -> int | None:
+    """Return when the oldest of the ``most_releases`` newest was made, in ns; None if there are fewer."""
     records = _newest_first(store)
-    return records[most - 1].stat().st_mtime_ns if len(records) >= most else None
+    return records[most_releases - 1].stat().st_mtime_ns if len(records) >= most_releases else None
 
 
 def count_releases_since(store: Store, moment: int) -> int:

@@ -41,7 +41,7 @@ def write_chunk_histogram(given: ChunkReading, chunk: Chunk, path: Path, batches
         path: Gets the cells.
         batches: The rows of the axes, where they are at hand.
     """
-    packing, records = packed_records(given, chunk, held=batches)
+    packing, records = packed_records(given, chunk, loaded_batches=batches)
     counter = HistogramCounter(packing)
     for words, _ in records:
         counter.add(words)
@@ -66,7 +66,7 @@ def packed_records(
     given: ChunkReading,
     chunk: Chunk,
     others: Sequence[str] = (),
-    held: Iterable[pa.RecordBatch] | None = None,
+    loaded_batches: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[PackedWords, list[pa.Array]]]]:
     """Return a chunk's packing, and a lazy iterator over its batches: packed cells and further columns.
 
@@ -76,7 +76,7 @@ def packed_records(
         given: Names the axes, and has the chunk's domains, or gets them.
         chunk: What is read.
         others: Further columns.
-        held: The rows of the axes, where they are at hand and nothing further is asked for.
+        loaded_batches: The rows of the axes, where they are at hand and nothing further is asked for.
 
     Returns:
         How cells are packed; the words of each batch, and its further columns.
@@ -90,7 +90,7 @@ def packed_records(
         wanted = list(dict.fromkeys([*names, *others]))
         try:
             plain = [name for name in others if name not in names]
-            for batch in held if held is not None else read_chunk(chunk, wanted, plain=plain):
+            for batch in loaded_batches if loaded_batches is not None else read_chunk(chunk, wanted, plain=plain):
                 codes = [coder.code(batch.column(place)) for place, coder in enumerate(coders)]
                 yield packing.pack(codes), [batch.column(wanted.index(name)) for name in others]
         except LookupError:

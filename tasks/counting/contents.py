@@ -109,11 +109,11 @@ def digested_by(job: Job, payload: Sequence[str] = ()) -> DigestedColumns:
 class ContentReading(ChunkReading):
     """Settings for digesting records: job, types, store and digested columns."""
 
-    by: DigestedColumns
+    digested: DigestedColumns
 
 
 def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: Iterable[pa.RecordBatch] | None = None) -> int:
-    """Write digests of a chunk's records, and of persons if named, to ``path``; return the record count.
+    """Write digests of a chunk's records, and of the job's person columns if any; return the record count.
 
     Args:
         given: Names the columns.
@@ -121,7 +121,7 @@ def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: It
         path: Gets the digests.
         batches: Its rows with these columns as they are published, where they are at hand and the job names no person.
     """
-    table = record_digest_table(given.job, given.by, chunk, batches)
+    table = record_digest_table(given.job, given.digested, chunk, batches)
     # Of values there are few, most digests are all different.
     packed = [name for name in table.column_names if name.startswith("value_")]
     pq.write_table(table, path, compression="none", use_dictionary=packed, write_statistics=False)
@@ -132,7 +132,7 @@ CONTENTS = FileStep(
     "contents",
     make=digest_contents,
     reads=lambda _given, chunk: chunk.key,
-    settings=lambda given: [[list(part) for part in given.by], person_key(given.job, given.columns)],
+    settings=lambda given: [[list(part) for part in given.digested], person_key(given.job, given.columns)],
 )
 """The digests by which the records of a chunk are re-linked."""
 

@@ -172,9 +172,9 @@ def _write(table: pa.Table, path: Path) -> int:
 
 
 def surely_too_many_cells(
-    coding: Coding, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, store: Store, memory: int
+    coding: Coding, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int, store: Store, memory: int
 ) -> list[bool]:
-    """Return for each node whether its records certainly occupy more than ``most`` cells.
+    """Return for each node whether its records certainly occupy more than ``most_cells`` cells.
 
     Reading stops as soon as the answer is sure.
 
@@ -182,15 +182,15 @@ def surely_too_many_cells(
         coding: Of the run.
         nodes: Which are asked about.
         chunk_histograms: Histograms at the finest node.
-        most: How many cells are not too many.
+        most_cells: How many cells are not too many.
         store: Where the parts are.
         memory: Bytes of marks that are held at a time. What does not fit takes further readings; the answers are the same.
     """
-    size = LinearCounting.bytes_for(most)
+    size = LinearCounting.bytes_for(most_cells)
     shares = 1 << max(-(-size // memory) - 1, 0).bit_length()
     together = max(memory // max(size // shares, 1), 1)
     some = (nodes[first : first + together] for first in range(0, len(nodes), together))
-    return [full for each in some for full in _too_many_cells(coding, each, chunk_histograms, most, store, shares)]
+    return [full for each in some for full in _too_many_cells(coding, each, chunk_histograms, most_cells, store, shares)]
 
 
 def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
@@ -255,16 +255,16 @@ class ChunkSums:
         """Return the artefact of each root's histogram; sum missing ones over the chunks in one pass."""
         return root_histograms(self.table, roots, self.parts, most_cells)
 
-    def nodes_with_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Return, for each node, whether its records certainly occupy more than ``most`` cells.
+    def nodes_with_too_many_cells(self, nodes: Sequence[Node], most_cells: int, memory: int) -> list[bool]:
+        """Return, for each node, whether its records certainly occupy more than ``most_cells`` cells.
 
         Arguments are as of ``surely_too_many_cells``.
         """
-        return surely_too_many_cells(self.table.coding, nodes, self.parts, most, self.table.store, memory)
+        return surely_too_many_cells(self.table.coding, nodes, self.parts, most_cells, self.table.store, memory)
 
 
 @dataclass(frozen=True)
-class ChunkSumsInTasks(ChunkSums):
+class DistributedChunkSums(ChunkSums):
     """Summing of chunks' finest-node histograms to coarser roots, for a search, in cluster tasks."""
 
     run: Run
@@ -280,8 +280,8 @@ class ChunkSumsInTasks(ChunkSums):
     def _root(self, given: RootTable) -> Artifact:
         return HISTOGRAM.result(given, Merge(self.parts, bundled_histograms(self.run, given, self.parts)))
 
-    def nodes_with_too_many_cells(self, nodes: Sequence[Node], most: int, memory: int) -> list[bool]:
-        """Return for each node whether it certainly has more than ``most`` cells, counted by workers.
+    def nodes_with_too_many_cells(self, nodes: Sequence[Node], most_cells: int, memory: int) -> list[bool]:
+        """Return for each node whether it certainly has more than ``most_cells`` cells, counted by workers.
 
         Each worker takes a quarter of a task's memory.
         """
@@ -289,28 +289,28 @@ class ChunkSumsInTasks(ChunkSums):
         most_memory = min(memory, self.run.job.task_memory // 4)
         # Marks are worth nothing to another run: each task tells yes or no.
         calls = [
-            Call.once(CROWDED, f"marks {number} of {len(cuts)}", (self.table, nodes, self.parts, most, most_memory))
+            Call.once(CROWDED, f"marks {number} of {len(cuts)}", (self.table, nodes, self.parts, most_cells, most_memory))
             for number, nodes in enumerate(cuts, start=1)
         ]
         return [full for found in map_step(self.run, "marks", check_cell_counts_in_task, calls) for full in found]
 
 
 def check_cell_counts_in_task(
-    table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most: int, memory: int
+    table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int, memory: int
 ) -> list[bool]:
-    """Return for each node whether it certainly has more than ``most`` cells, in the task of a worker.
+    """Return for each node whether it certainly has over ``most_cells`` cells, in the task of a worker.
 
     Args:
         table: Of the run.
         nodes: Which are asked about.
         chunk_histograms: Histograms at the finest node.
-        most: How many cells are not too many.
+        most_cells: How many cells are not too many.
         memory: Bytes of marks that are held at a time.
     """
-    return surely_too_many_cells(table.coding, nodes, chunk_histograms, most, table.store, memory)
+    return surely_too_many_cells(table.coding, nodes, chunk_histograms, most_cells, table.store, memory)
 
 
 def sums_of_chunks(run: Run, domain: Artifact, chunk_histograms: Sequence[Artifact]) -> ChunkSums:
     """Return the object that sums chunk histograms for a search, on cluster workers if there are any."""
     table = DomainTable.of(run, domain)
-    return ChunkSumsInTasks(table, chunk_histograms, run) if count_remote_workers() else ChunkSums(table, chunk_histograms)
+    return DistributedChunkSums(table, chunk_histograms, run) if count_remote_workers() else ChunkSums(table, chunk_histograms)

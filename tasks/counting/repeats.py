@@ -1,4 +1,4 @@
-"""Duplicates per identifier where no person is named, for warnings."""
+"""Duplicates per identifier where the job has no person column, for warnings."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from tasks.source.person_records import drawn_values_sql, person_condition_sql, 
 from tasks.store.database import connect, quote
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import load_counted, write_domains
+from tasks.store.tables import load_value_counts, write_domains
 
 SHARE_IN_MEMORY = 8
 """Which part of the memory the rows of chunks may take between two looks at them, all that are worked on at a time together."""
@@ -56,22 +56,22 @@ class FirstReading(ChunkReading):
     Attributes:
         most: Bytes that are small enough.
         cells: Whether their cells are counted.
-        by: By what their records are digested; None where they are not.
+        digested: By what their records are digested; None where they are not.
     """
 
     most: int
     cells: bool
-    by: DigestedColumns | None
+    digested: DigestedColumns | None
 
 
 def _read(given: FirstReading, chunk: Chunk) -> Artifact:
-    others = [name for name in (given.by.read if given.by else ()) if name not in axis_names(given.job)]
+    others = [name for name in (given.digested.read if given.digested else ()) if name not in axis_names(given.job)]
     held = RowCache(given.most, others if given.most else ())
     made = DOMAINS.save_artifact(given, chunk, lambda path: write_chunk_domains(given, chunk, path, held))
     if held.batches is not None and given.cells:
         HISTOGRAMS.save_artifact(given, chunk, partial(write_chunk_histogram, given, chunk, batches=held.batches))
-    if held.batches is not None and given.by:
-        contents = ContentReading(given.job, given.columns, given.store, given.by)
+    if held.batches is not None and given.digested:
+        contents = ContentReading(given.job, given.columns, given.store, given.digested)
         CONTENTS.save_artifact(contents, chunk, partial(digest_contents, contents, chunk, batches=held.batches))
     return made
 
@@ -150,7 +150,7 @@ def _count(given: PersonsReading, domain: Artifact, path: Path) -> int:
 
     The count is 0 in all other columns.
     """
-    job, axes = given.job, load_counted(given.store, domain, len(axis_names(given.job)))
+    job, axes = given.job, load_value_counts(given.store, domain, len(axis_names(given.job)))
     names = qid_names(job)
     for position, axis in enumerate(axes):
         numbers = position < len(names) and as_numbers(axis.values.drop_null()) is not None

@@ -117,7 +117,7 @@ class CellFiles(NamedTuple):
 
     Attributes:
         files: Histograms at the finest node, of the whole source or of its chunks; of these where there are pairs.
-        pairs: Pairs of person and cell of the chunks, in the same order; none where no person is named.
+        pairs: Pairs of person and cell of the chunks, in the same order; none where the job has no person column.
     """
 
     files: Sequence[Artifact]

@@ -86,7 +86,7 @@ class Contributors(FrozenModel):
     Attributes:
         whole: Records exposed by all quasi-identifiers.
         without: By quasi-identifier, those that still do without it; empty where that was not counted.
-        persons: Of the source; None where no person is named.
+        persons: Of the source; None where the job has no person column.
     """
 
     whole: Exposed

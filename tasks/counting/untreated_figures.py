@@ -110,7 +110,7 @@ def _own_texts(chunk: Chunk) -> list[str]:
 
 
 def _counted(number: int, counter: ValueCounter) -> pa.Table:
-    digests, counts = counter.counted()
+    digests, counts = counter.take_counts()
     nothing = pa.nulls(len(digests), pa.string())
     return pa.table([np.full(len(digests), number, np.uint16), digests, counts.astype(np.uint32), nothing], schema=SCHEMA)
 

@@ -95,9 +95,9 @@ def tasks_for(workers: int) -> int:
     return min(max(FEWEST_TASKS, TASKS_PER_WORKER * workers), MOST_TASKS)
 
 
-def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]]:
-    """Return a sequence cut into at most ``most`` consecutive parts of nearly equal length."""
-    count = min(len(items), most)
+def groups(items: Sequence[Any], most_groups: int = FEWEST_TASKS) -> list[Sequence[Any]]:
+    """Return a sequence cut into at most ``most_groups`` consecutive parts of nearly equal length."""
+    count = min(len(items), most_groups)
     return [items[len(items) * number // count : len(items) * (number + 1) // count] for number in range(count)]
 
 

@@ -153,7 +153,7 @@ class DaskCalls(RemoteCalls):
         self._client, self._address, self._phase = client, address, phase
         self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
 
-    def answer(self, order: Order) -> Any:
+    def send_and_wait(self, order: Order) -> Any:
         """Send an order to a worker, wait, return its answer; raise ``RunnerError`` if workers are lost."""
         try:
             return self._answer(order)

@@ -79,7 +79,7 @@ def plain_flow(method: str) -> Callable[..., Any]:
 
 
 def prefect_flow(method: str) -> Any:
-    """Return the Prefect flow of a method."""
+    """Build the Prefect flow that runs jobs of a method from a job file and settings."""
     from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
 
     return job_flow(_CHECKED[method])

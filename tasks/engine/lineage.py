@@ -118,7 +118,7 @@ class RunEvents:
         self._sender = Sender(client) if client else None
 
     def send_start(self) -> None:
-        """Queue the event START."""
+        """Queue OpenLineage's event START for this run; do not wait until it is sent."""
         self._send("START", {})
 
     def send_complete(self, manifest: Manifest | TablesManifest, columns: Mapping[str, Sequence[str]], *, new: bool) -> None:

@@ -39,7 +39,7 @@ def event(
     state: str,
     run: str,
     name: str,
-    said: dict[str, Any],
+    facts: dict[str, Any],
     sources: Sequence[tuple[str, str]],
     outputs: Sequence[tuple[tuple[str, str], OutputTable | None]],
 ) -> RunEvent:
@@ -49,14 +49,16 @@ def event(
         state: A run state of OpenLineage, such as ``START``.
         run: Id of the run; a new one if it is empty.
         name: Of the job.
-        said: Method and k, and for an ended run exit code, message and figures of the release.
+        facts: Method and k, and for an ended run exit code, message and figures of the release.
         sources: Namespace and name of each source.
         outputs: Namespace and name of each table of the target, and what is published of it; None where there is no release.
     """
     producer = PRODUCER + version("skald")
-    facets: dict[str, Any] = {"skald": SkaldRunFacet(said["method"], said["k"], said.get("exit"), said.get("release"), producer=producer)}
-    if "sentence" in said:
-        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(said["sentence"], "python", producer=producer)
+    facets: dict[str, Any] = {
+        "skald": SkaldRunFacet(facts["method"], facts["k"], facts.get("exit"), facts.get("release"), producer=producer)
+    }
+    if "sentence" in facts:
+        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(facts["sentence"], "python", producer=producer)
     kind = job_type_job.JobTypeJobFacet("BATCH", "SKALD", "ANONYMISATION", producer=producer)
     return RunEvent(
         eventType=RunState[state],

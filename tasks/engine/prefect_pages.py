@@ -142,15 +142,15 @@ class ArtifactWriter:
         self.key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
         self.lost = False
 
-    def write(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Create or update an artifact; return its id, None if refused; raise ``ServerError`` if out of reach.
+    def write(self, create: Callable[..., Any], key_suffix: str, **content: Any) -> UUID | None:
+        """Call ``create``; return the artifact's id, None if refused; raise ``ServerError`` if out of reach.
 
-        The artifact's key is the job's name and ``what``.
+        ``create`` is the function of Prefect that makes or updates the artifact, whose key is the job's name and ``key_suffix``.
         """
         if self.lost:
             return None
         try:
-            made: UUID = create(**({"key": f"{self.key}-{what}"} if what else {}), **content)
+            made: UUID = create(**({"key": f"{self.key}-{key_suffix}"} if key_suffix else {}), **content)
         except httpx.TransportError:
             raise ServerError.server_stopped() from None
         except Exception:
@@ -194,12 +194,12 @@ class Progress(ArtifactWriter):
 
 
 @contextmanager
-def show_progress(name: str) -> Iterator[None]:
+def show_progress(job_name: str) -> Iterator[None]:
     """During the block, show the progress of all steps as a Prefect artifact.
 
     A run that fails leaves the artifact as it is.
     """
-    with listening(Progress(name)):
+    with listening(Progress(job_name)):
         yield
 
 

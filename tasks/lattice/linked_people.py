@@ -31,7 +31,7 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import has_given_node
 from tasks.counting.person_cells import pairs_by_share
-from tasks.lattice.optimum import Sought
+from tasks.lattice.optimum import SearchRequirements
 from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.lattice.replay import given_node_error
 
@@ -80,7 +80,9 @@ def keeps_linked(job: Job) -> bool:
     return full_domain(job.method).linked == "keep"
 
 
-def best_linked_node(job: Job, coding: Coding, sought: Sought, search_result: SearchResult, counted: Histogram) -> LinkedPeople:
+def best_linked_node(
+    job: Job, coding: Coding, requirements: SearchRequirements, search_result: SearchResult, histogram: Histogram
+) -> LinkedPeople:
     """Return a node near the best that keeps the limit with linked records suppressed too; raise if none.
 
     The records suppressed so that k people share each set of classes count too.
@@ -88,21 +90,21 @@ def best_linked_node(job: Job, coding: Coding, sought: Sought, search_result: Se
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The privacy requirements, and the persons of the records.
+        requirements: The privacy requirements, and the persons of the records.
         search_result: The best node for records by themselves.
-        counted: Histogram of a root below it.
+        histogram: Histogram of a root below it.
     """
-    assert sought.people is not None
-    shares, most = pairs_by_share(sought.people, counted), most_suppressed(job, sought.records)
+    assert requirements.people is not None
+    shares, most = pairs_by_share(requirements.people, histogram), most_suppressed(job, requirements.records)
     known: dict[Node, Loss] = {}
 
     def at(node: Node) -> Loss:
         if node not in known:
-            known[node] = linked_people_at(job, coding, sought, counted, node, shares).loss
+            known[node] = linked_people_at(job, coding, requirements, histogram, node, shares).loss
         return known[node]
 
     def allowed(node: Node) -> bool:
-        return at(node).suppressed <= min(most, sought.records - 1)
+        return at(node).suppressed <= min(most, requirements.records - 1)
 
     def dearness(node: Node) -> tuple[int, Node]:
         return at(node).dm_star, node
@@ -110,17 +112,17 @@ def best_linked_node(job: Job, coding: Coding, sought: Sought, search_result: Se
     best = search_result.node[: len(coding.hierarchies)]
     taken, axes = has_given_node(job), searched_axes(job, coding)[: len(best)]
     if taken and not allowed(best):
-        raise given_node_error(job, at(best).suppressed, sought.records, most)
+        raise given_node_error(job, at(best).suppressed, requirements.records, most)
     better = at(best).suppressed > search_result.loss.suppressed and not taken
     # The top is one class of all, where everybody has the same set, unless the job leaves it out.
     while not allowed(best):
-        best = min(_steps(axes, counted, best, 1) or [_none_within()], key=dearness)
+        best = min(_steps(axes, histogram, best, 1) or [_none_within()], key=dearness)
     while better:
-        near = [node for step in (1, -1) for node in _steps(axes, counted, best, step) if allowed(node)]
+        near = [node for step in (1, -1) for node in _steps(axes, histogram, best, step) if allowed(node)]
         nearest = min(near, key=dearness, default=best)
         better = at(nearest).dm_star < at(best).dm_star
         best = nearest if better else best
-    return replace(linked_people_at(job, coding, sought, counted, best, shares), evaluated=len(known))
+    return replace(linked_people_at(job, coding, requirements, histogram, best, shares), evaluated=len(known))
 
 
 def _none_within() -> Node:
@@ -136,25 +138,25 @@ def _steps(axes: Sequence[Hierarchy], counted: Histogram, node: Node, step: int)
 
 
 def linked_people_at(
-    job: Job, coding: Coding, sought: Sought, counted: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]
+    job: Job, coding: Coding, requirements: SearchRequirements, histogram: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]
 ) -> LinkedPeople:
     """Return a node with the records to suppress there so that k people share each set of classes.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The privacy requirements, and the persons of the records.
-        counted: Histogram of a root below the node.
+        requirements: The privacy requirements, and the persons of the records.
+        histogram: Histogram of a root below the node.
         node: Level of each QID.
         shares: Functions that return the pairs of persons and the root's cells.
     """
-    at = table_at(counted, node, coding.hierarchies, coding.sensitive, sought.source_members(counted, coding.sensitive))
-    unsafe = at.classes.failing(sought.promise)
+    at = table_at(histogram, node, coding.hierarchies, coding.sensitive, requirements.selected_persons(histogram, coding.sensitive))
+    unsafe = at.classes.failing(requirements.promise)
     order = np.lexsort((np.arange(at.cells.cells), -at.classes.units, unsafe))
     ranks = np.empty(at.cells.cells, np.int64)
     ranks[order] = np.arange(at.cells.cells)
     ranks[unsafe] = -1
-    places = ranks[positions_of_finer_cells(at.cells, counted.node, counted.codes, coding.hierarchies)]
+    places = ranks[positions_of_finer_cells(at.cells, histogram.node, histogram.codes, coding.hierarchies)]
     tree, ends = SetTree(), []
     for share in shares:
         ends.append(tree.add(_ordered(share(), places)))

@@ -26,7 +26,7 @@ from core.local_suppression.suppressed_records import treat_suppressed
 from core.privacy.promise import Promise
 from core.recoding.labels import SUPPRESSED_VALUE, gcp_of_class_values
 from core.recoding.recoding import Recoding, recode
-from core.units.class_table import ClassMembers, SourceMembers, table_at, without_sensitive
+from core.units.class_table import ClassMembers, SelectedPersons, table_at, without_sensitive
 from core.units.losses import c_avg, certainty_penalty, dm
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -34,7 +34,7 @@ from schemas.release.figures import Remainder, Round
 from tasks.counting.coding import Coding, cells_in_source_coding
 from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
 from tasks.lattice.linked_people import LinkedPeople
-from tasks.lattice.optimum import Sought, find_residual_node
+from tasks.lattice.optimum import SearchRequirements, find_residual_node
 from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.store.store import Artifact, Store
 
@@ -45,7 +45,7 @@ class Local(Remainder):
     stages: tuple[Node, ...]
 
 
-class CostedRecoding(NamedTuple):
+class RecodingWithLosses(NamedTuple):
     """A recoding with its losses, NCP per QID, suppressed records and the reasons for suppression.
 
     Attributes:
@@ -71,10 +71,10 @@ def recode_node(
     coding: Coding,
     promise: Promise,
     search_result: SearchResult,
-    counted: Histogram,
-    members: SourceMembers | None = None,
+    histogram: Histogram,
+    persons: SelectedPersons | None = None,
     linked: LinkedPeople | None = None,
-) -> CostedRecoding:
+) -> RecodingWithLosses:
     """Return the recoding of all cells to one node with its losses; failing classes are dropped or masked.
 
     Only classes smaller than k may be masked, so that masks do not depend on sensitive values.
@@ -84,11 +84,11 @@ def recode_node(
         coding: Domains and hierarchies.
         promise: The privacy requirements of every class.
         search_result: The node.
-        counted: Histogram of a root below it.
-        members: The persons of its cells; None where no person is named.
+        histogram: Histogram of a root below it.
+        persons: The persons of its cells; None where the job has no person column.
         linked: The node's records after suppression of linked ones; None without linking.
     """
-    chosen, classes = linked.at if linked else table_at(counted, search_result.node, coding.hierarchies, coding.sensitive, members)
+    chosen, classes = linked.at if linked else table_at(histogram, search_result.node, coding.hierarchies, coding.sensitive, persons)
     rare, failing, units = promise.too_few(classes.units), classes.failing(promise), classes.units
     few = int(chosen.counts[rare].sum())
     if linked:
@@ -113,12 +113,12 @@ def recode_node(
         "c_avg": c_avg(int(units[kept].sum()), len(counts), job.privacy.k),
         "suppression_rate": suppressed / records,
     } | search_result.measured
-    if linked is None and not any(counted.node):
+    if linked is None and not any(histogram.node):
         # Of cells at a coarser root nobody knows which values they hold.
-        cells = without_sensitive(counted, coding.hierarchies)
+        cells = without_sensitive(histogram, coding.hierarchies)
         loss["gcp_held"] = gcp_of_class_values(cells, chosen, failing, coding.domains, coding.hierarchies)
     why = {what: number for what, number in (("k", few), ("linked" if linked else "spread", suppressed - few)) if number}
-    return CostedRecoding(recoding, suppressed, int(recoding.sizes.sum()) - (records - suppressed), loss, ncp, why)
+    return RecodingWithLosses(recoding, suppressed, int(recoding.sizes.sum()) - (records - suppressed), loss, ncp, why)
 
 
 BYTES_PER_RESIDUAL_CELL = 128
@@ -127,27 +127,27 @@ BYTES_PER_RESIDUAL_CELL = 128
 def recode_locally(
     job: Job,
     coding: Coding,
-    sought: Sought,
+    requirements: SearchRequirements,
     search_result: SearchResult,
-    counted: Histogram,
+    histogram: Histogram,
     chunk_histograms: Sequence[Artifact],
     store: Store,
-) -> CostedRecoding:
+) -> RecodingWithLosses:
     """Return a recoding to one node whose failing records get local transformation and suppression.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The privacy requirements, and the persons of the records.
+        requirements: The privacy requirements, and the persons of the records.
         search_result: The node.
-        counted: Histogram of a root below it.
+        histogram: Histogram of a root below it.
         chunk_histograms: Histograms of the chunks.
         store: Their store.
     """
-    evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, sought.promise)
-    all_of_it = Residual(counted, sought.source_members(counted, coding.sensitive))
+    evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, requirements.promise)
+    all_of_it = Residual(histogram, requirements.selected_persons(histogram, coding.sensitive))
     first = evaluator.at(all_of_it, search_result.node)
-    first, left = _left(job, coding, evaluator, sought, first, all_of_it, chunk_histograms, store)
+    first, left = _left(job, coding, evaluator, requirements, first, all_of_it, chunk_histograms, store)
     few = evaluator.promise.of_size
     levels, left = transform_locally(
         first, left, job.suppression.rounds, evaluator, lambda rest: find_residual_node(job, coding, few, rest)
@@ -173,11 +173,11 @@ def recode_locally(
     )
     # What is tried again failed k, so that what is not published of it lacks k still, unless a later class was large enough and failed.
     why = {what: number for what, number in (("k", costs.suppressed - treated.uneven), ("spread", treated.uneven)) if number}
-    return CostedRecoding(recoding, costs.suppressed, costs.masked, costs.loss, ncp, why, local)
+    return RecodingWithLosses(recoding, costs.suppressed, costs.masked, costs.loss, ncp, why, local)
 
 
 def _persons(parts: Sequence[RecodedPart], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
-    """Return the number of persons of each class, shape (size,); None where no person is named."""
+    """Return the number of persons of each class, shape (size,); None where the job has no person column."""
     if parts[0].members is None:
         return None
     members = members_of(parts)
@@ -199,7 +199,7 @@ def _left(
     job: Job,
     coding: Coding,
     evaluator: NodeEvaluator,
-    sought: Sought,
+    requirements: SearchRequirements,
     first: ResidualLevel,
     counted: Residual,
     parts: Sequence[Artifact],
@@ -222,9 +222,9 @@ def _left(
     joined = tuple(np.concatenate(word) for word in zip(*words, strict=True))
     left = Histogram(coding.finest, packing, *count_cells(joined, packing.product, np.concatenate(counts)))
     left = left if finest == coding.finest else roll_up(left, finest, coding.axes)
-    if sought.people is None or first.members is None:
+    if requirements.people is None or first.members is None:
         return first, Residual(left)
-    return _whose_left(coding, sought.people, first, first.members, lost, left, counted.cells)
+    return _whose_left(coding, requirements.people, first, first.members, lost, left, counted.cells)
 
 
 def _whose_left(
@@ -251,6 +251,6 @@ def _whose_left(
 
     named = ["left", counted.node, left.node, [hashlib.sha256(word.tobytes()).hexdigest() for word in left.words]]
     persons = persons_among(people, CellPositions(left.cells + counted.cells, places, named)).of_cells
-    whose = SourceMembers.of(persons, [left, counted], coding.sensitive)
-    of_root = replace(members, source_members=replace(whose, rows=np.arange(left.cells, persons.cells)))
+    whose = SelectedPersons.of(persons, [left, counted], coding.sensitive)
+    of_root = replace(members, selected_persons=replace(whose, rows=np.arange(left.cells, persons.cells)))
     return replace(first, classes=replace(first.classes, members=of_root)), Residual(left, replace(whose, rows=np.arange(left.cells)))

@@ -19,7 +19,7 @@ from core.lattice.search import Search, SearchResult
 from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.residual import Residual
 from core.privacy.promise import Promise
-from core.units.class_table import SourceMembers, table_at
+from core.units.class_table import SelectedPersons, table_at
 from core.units.persons import CellPersons
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -40,14 +40,14 @@ CACHED_WITH_PERSONS = 2
 """Cells that may be kept where persons count, for each cell that a root may have: to make one anew all visits to the root are read."""
 
 
-class Sought(NamedTuple):
+class SearchRequirements(NamedTuple):
     """What a search must keep: the privacy promise, k, number of records and their persons.
 
     Attributes:
         promise: The privacy requirements of every class.
         records: How many records there are.
         k: Fewest persons or records of a published class.
-        people: Their persons; None where no person is named.
+        people: Their persons; None where the job has no person column.
     """
 
     promise: Promise
@@ -56,18 +56,18 @@ class Sought(NamedTuple):
     people: PersonsOfSource | None = None
 
     def persons_of_cells(self, root: Histogram) -> CellPersons | None:
-        """Return the persons of the cells of a root; None where no person is named."""
+        """Return the persons of the cells of a root; None where the job has no person column."""
         return persons_of(self.people, root).of_cells if self.people else None
 
-    def source_members(self, root: Histogram, sensitive: Sequence[Domain]) -> SourceMembers | None:
-        """Return the person–cell pairs of a root as class members; None where no person is named.
+    def selected_persons(self, root: Histogram, sensitive: Sequence[Domain]) -> SelectedPersons | None:
+        """Return the persons of the cells of a root, all selected; None where the job has no person column.
 
         Args:
             root: With the sensitive columns as last axes.
             sensitive: Domains of the sensitive columns.
         """
         persons = self.persons_of_cells(root)
-        return None if persons is None else SourceMembers.of(persons, [root], sensitive)
+        return None if persons is None else SelectedPersons.of(persons, [root], sensitive)
 
 
 def memory_for_cells(job: Job) -> int:
@@ -75,30 +75,30 @@ def memory_for_cells(job: Job) -> int:
     return job.memory // 2 if job.columns.person else job.memory
 
 
-def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
+def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, first: Histogram, chunks: ChunkSums) -> SearchResult | None:
     """Search the node of least loss within memory and effort, raising if cancelled; None if none passes.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The privacy requirements, and the records.
+        requirements: The privacy requirements, and the records.
         first: Histogram of the first root.
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
     """
     memory = memory_for_cells(job)
-    limit, cells = most_suppressed(job, sought.records), memory // BYTES_PER_CELL
+    limit, cells = most_suppressed(job, requirements.records), memory // BYTES_PER_CELL
     method, objective = full_domain(job.method), full_domain(job.method).objective
     axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
     if _branches(axes, first.node):
-        kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.persons_of_cells(first)
+        kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), requirements.persons_of_cells(first)
         effort = _nodes_allowed(method.effort, coding, first)
         return BranchAndBound(
-            first, axes, sought.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, raise_if_withdrawn
+            first, axes, requirements.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, raise_if_withdrawn
         ).run()
     if method.root == "dense":
-        persons = sought.persons_of_cells(first)
-        given = first, axes, sought.promise, limit, objective, cells
+        persons = requirements.persons_of_cells(first)
+        given = first, axes, requirements.promise, limit, objective, cells
         return Search(*given, sensitive=coding.sensitive, prices=prices, persons=persons, report_progress=raise_if_withdrawn).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
@@ -113,29 +113,29 @@ def find_best_node(job: Job, coding: Coding, sought: Sought, first: Histogram, c
 
     examination = Examination(
         axes,
-        sought.promise,
-        sought.records,
-        sought.k,
+        requirements.promise,
+        requirements.records,
+        requirements.k,
         limit,
         objective,
         cells,
-        cells if sought.people is None else CACHED_WITH_PERSONS * cells,
+        cells if requirements.people is None else CACHED_WITH_PERSONS * cells,
         method.roots,
         coding.sensitive,
         prices,
-        sought.persons_of_cells,
+        requirements.persons_of_cells,
         raise_if_withdrawn,
     )
     return examination.run(first, count, has_too_many_cells)
 
 
-def column_broken_by_holders(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
+def column_broken_by_holders(coding: Coding, requirements: SearchRequirements, histogram: Histogram) -> str | None:
     """Return the column with a value of too many persons, if one class of all records fails only by it."""
-    if (whose := sought.source_members(counted, coding.sensitive)) is None:
+    if (whose := requirements.selected_persons(histogram, coding.sensitive)) is None:
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
-    whole = table_at(counted, top, coding.hierarchies, coding.sensitive, whose).classes.union(np.ones(1, np.bool_))
-    return sought.promise.column_broken_by_holders(whole.units, whole.spreads)
+    whole = table_at(histogram, top, coding.hierarchies, coding.sensitive, whose).classes.union(np.ones(1, np.bool_))
+    return requirements.promise.column_broken_by_holders(whole.units, whole.spreads)
 
 
 def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residual) -> SearchResult | None:
@@ -177,9 +177,9 @@ def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
     return max(1, effort * MOST_QIDS // max(MOST_QIDS, qids))
 
 
-def root_below(job: Job, coding: Coding, search_result: SearchResult, first: Histogram, chunks: ChunkSums) -> Histogram:
+def root_below(job: Job, coding: Coding, search_result: SearchResult, first_root: Histogram, chunks: ChunkSums) -> Histogram:
     """Load the histogram of a searched root that is nowhere coarser than the search result's node."""
     root = next(root for root in search_result.roots if all(low <= level for low, level in zip(root, search_result.node, strict=True)))
-    if root == first.node:
-        return first
+    if root == first_root.node:
+        return first_root
     return load_histogram(chunks.roots([root], memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, chunks.table.store)

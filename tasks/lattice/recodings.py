@@ -30,8 +30,8 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import remote_takes_all_chunks, run_for_item
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.linked_people import best_linked_node, keeps_linked, write_withheld
-from tasks.lattice.node_recodings import CostedRecoding, Local, recode_locally, recode_node
-from tasks.lattice.optimum import Sought, column_broken_by_holders, find_best_node, memory_for_cells, root_below
+from tasks.lattice.node_recodings import Local, RecodingWithLosses, recode_locally, recode_node
+from tasks.lattice.optimum import SearchRequirements, column_broken_by_holders, find_best_node, memory_for_cells, root_below
 from tasks.lattice.promises import (
     check_at_least_k,
     class_settings,
@@ -105,7 +105,7 @@ class Outcome(FrozenModel):
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
         suppressed_for: Suppressed records by the failed requirement: ``k``, or the ``spread`` of sensitive values.
-        people: Persons of the source, and records of the one who has most; None where no person is named.
+        people: Persons of the source, and records of the one who has most; None where the job has no person column.
         linked: Nodes that were tried so that k people share each set of classes; 0 where the best node did it without suppressing more.
     """
 
@@ -171,7 +171,7 @@ class SearchedCells(NamedTuple):
         root: The first root, and with ``root: dense`` the only one.
         histogram: Its cells.
         parts: The chunks' histograms, from which further roots are added up.
-        pairs: Their pairs of person and cell; none where no person is named.
+        pairs: Their pairs of person and cell; none where the job has no person column.
         chunks: Counts the cells of further roots; without it the searching process reads the chunks' histograms.
     """
 
@@ -206,7 +206,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
     whose = count_enough_persons(job, people, counted)
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
-    sought = Sought(promise, coding.records, job.privacy.k, people)
+    sought = SearchRequirements(promise, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(given, parts)
     found = apply_given_node(job, coding, sought, counted) if has_given_node(job) else find_best_node(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
@@ -219,7 +219,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     if job.suppression.is_local:
         made = recode_locally(job, coding, sought, found, counted, parts, store)
     else:
-        whose_cells = None if linked else sought.source_members(counted, coding.sensitive)
+        whose_cells = None if linked else sought.selected_persons(counted, coding.sensitive)
         made = recode_node(job, coding, promise, found, counted, whose_cells, linked)
     outcome = _outcome(coding, counted, found, made).model_copy(
         update={"people": whose, "linked": 0 if linked is None or found is sought_alone else linked.evaluated}
@@ -251,7 +251,7 @@ def search_lattice(
 def count_enough_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> tuple[int, int] | None:
     """Return the number of persons and the most records of one; raise if fewer than k, None for records.
 
-    None where no person is named.
+    None where the job has no person column.
     """
     if people is None:
         return None
@@ -265,7 +265,7 @@ def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
     return read_recoding_artifacts(store, key, OF_CELLS | {step: step for step in further})
 
 
-def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: CostedRecoding) -> Outcome:
+def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: RecodingWithLosses) -> Outcome:
     """Collect the outcome of a search and its recoding."""
     qids = len(coding.hierarchies)
     return Outcome(

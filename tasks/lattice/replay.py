@@ -16,10 +16,11 @@ from core.units.losses import loss_of
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
+from schemas.job.method import full_domain
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
-from tasks.lattice.optimum import Sought
+from tasks.lattice.optimum import SearchRequirements
 from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.release.manifest import MOST_BYTES, hierarchies_as_in, is_of_job, manifest_of
 from tasks.store.place import FolderPlace, Place, target_of
@@ -32,11 +33,13 @@ def replayed_manifest(job: Job) -> Manifest:
     For a replay of a replay it is the manifest of the original.
     """
     assert job.replay is not None
-    (above, name), seen = _place_of_replayed(job), set[str]()
+    (above, name), seen, last = _place_of_replayed(job), set[str](), ""
     while True:
         content = above.read(f"{name}/{MANIFEST}", MOST_BYTES)
         manifest = None if content is None else manifest_of(content, above.location_of(name))
         if manifest is None:
+            if last:
+                raise ReplayError.origin_gone(last, name)
             remedy = "replay names a release of the target, or its folder relative to the job file"
             raise StorageError.not_a_release(str(job.replay), remedy)
         if manifest.method != job.method.name:
@@ -47,7 +50,7 @@ def replayed_manifest(job: Job) -> Manifest:
         if Path(manifest.replay_of).name != manifest.replay_of or manifest.replay_of in seen:
             raise ReplayError.no_origin(manifest.release)
         seen.add(manifest.replay_of)
-        name = manifest.replay_of
+        last, name = manifest.release, manifest.replay_of
     known = read_secrets(job)
     mine = hierarchies_as_in(manifest, job, known)
     if not manifest.hierarchies:
@@ -70,36 +73,42 @@ def _place_of_replayed(job: Job) -> tuple[Place, str]:
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:
-    """Return the original release's node as root; raise ``ReplayError`` if numbers of levels differ."""
+    """Return the original release's node as root.
+
+    Raises ``ReplayError`` if numbers of levels differ, or if the job allows other levels only.
+    """
     manifest = replayed_manifest(job)
     assert manifest.node is not None
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
     if differing := [qid for qid, top in manifest.tops.items() if tops.get(qid) != top]:
         raise ReplayError.levels_differ(manifest.release, differing)
+    allowed, named = full_domain(job.method).levels, zip(coding.hierarchies, manifest.node, strict=True)
+    if outside := [axis.qid for axis, level in named if (span := allowed.get(axis.qid)) and not span[0] <= level <= span[1]]:
+        raise ReplayError.levels_not_allowed(manifest.release, outside)
     return manifest.node + (0,) * len(coding.sensitive)
 
 
-def apply_given_node(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> SearchResult:
-    """Return the unsearched result for the node of ``counted``; raise if it suppresses over the limit.
+def apply_given_node(job: Job, coding: Coding, requirements: SearchRequirements, histogram: Histogram) -> SearchResult:
+    """Return the unsearched result for the node of ``histogram``; raise if it suppresses over the limit.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The privacy requirements.
-        counted: The cells of the node.
+        requirements: The privacy requirements.
+        histogram: The cells of the node.
     """
-    whose = sought.source_members(counted, coding.sensitive)
-    classes = table_at(counted, counted.node, coding.hierarchies, coding.sensitive, whose).classes
-    loss = loss_of(classes.records, classes.failing(sought.promise))
-    most = most_suppressed(job, sought.records)
+    whose = requirements.selected_persons(histogram, coding.sensitive)
+    classes = table_at(histogram, histogram.node, coding.hierarchies, coding.sensitive, whose).classes
+    loss = loss_of(classes.records, classes.failing(requirements.promise))
+    most = most_suppressed(job, requirements.records)
     if loss.suppressed > most:
-        raise given_node_error(job, loss.suppressed, sought.records, most)
+        raise given_node_error(job, loss.suppressed, requirements.records, most)
     nodes = Lattice.allowed(searched_axes(job, coding)).nodes
-    return SearchResult(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
+    return SearchResult(histogram.node, loss, None, nodes, 1, nodes - 1, (histogram.node,))
 
 
-def given_node_error(job: Job, suppressed_records: int, record_count: int, most: int) -> PrivacyError:
+def given_node_error(job: Job, suppressed_records: int, record_count: int, limit: int) -> PrivacyError:
     """Return (not raise) the error that a replayed or named node suppresses more than the limit."""
     if job.replay is None:
-        return LevelsError.node_fails(suppressed_records, record_count, most)
-    return PrivacyError.replay_fails(job.replay.name, suppressed_records, record_count, most)
+        return LevelsError.node_fails(suppressed_records, record_count, limit)
+    return PrivacyError.replay_fails(job.replay.name, suppressed_records, record_count, limit)

@@ -45,7 +45,7 @@ class Costs(Protocol):
 
     @property
     def losses(self) -> Mapping[str, int | float]:
-        """Return the losses by name."""
+        """Return the sums of losses (DM, NCP and the like) of the fragment, by name."""
 
     @property
     def penalties(self) -> Mapping[str, float]:
@@ -111,7 +111,7 @@ def bytes_of_rows(coding: Coding, row_count: int) -> int:
 
 
 def bytes_of_people(job: Job, record_count: int) -> int:
-    """Return about how many bytes the persons of so many records take; 0 where no person is named."""
+    """Return about how many bytes the persons of so many records take; 0 if the job has no person column."""
     return record_count * BYTES_PER_PAIR if job.columns.person else 0
 
 
@@ -138,7 +138,7 @@ class CutCells(NamedTuple):
         histogram: The cells at full resolution.
         sizes: Number of cells by their size.
         parts: The chunks' histograms.
-        pairs: Their pairs of person and cell; none where no person is named.
+        pairs: Their pairs of person and cell; none where the job has no person column.
     """
 
     histogram: Artifact

@@ -105,7 +105,7 @@ def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) ->
 
 
 def choose_fragment_cuts(
-    job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store
+    job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most_records: int, store: Store
 ) -> FragmentCuts:
     """Return the cut tree between fragments, chosen from a sample, and the number of sampled records.
 
@@ -115,15 +115,15 @@ def choose_fragment_cuts(
         samples: The samples of all chunks.
         share: Share of the records that they hold.
         attempt: How often fragments came out too large.
-        most: Records that a fragment may hold.
+        most_records: Records that a fragment may hold.
         store: Holds the samples.
     """
     codes, counts = gather_samples(coding, samples, store)
     cutting, asked, sampled = cutting_of(job, coding), method_of(job).fragments, int(counts.sum())
-    needed = -(-coding.records // int(max(most * MARGIN, 1)))
+    needed = -(-coding.records // int(max(most_records * MARGIN, 1)))
     if asked.cut == "quantile":
         return FragmentCuts(cut_tree_by_quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
-    return FragmentCuts(cut_tree_by_mondrian(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt)), sampled)
+    return FragmentCuts(cut_tree_by_mondrian(cutting, codes, counts, asked.count, share, most_records * MARGIN / (1 << attempt)), sampled)
 
 
 class FragmentCuts(NamedTuple):
@@ -134,13 +134,13 @@ class FragmentCuts(NamedTuple):
 
 
 def choose_fragment_cuts_on_worker(
-    table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int
+    table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most_records: int
 ) -> list[list[int]]:
     """Return ``choose_fragment_cuts`` as four lists of integers, which a worker can send as JSON.
 
     The last list holds the number of sampled records.
     """
-    tree, sampled = choose_fragment_cuts(table.job, table.coding, samples, share, attempt, most, table.store)
+    tree, sampled = choose_fragment_cuts(table.job, table.coding, samples, share, attempt, most_records, table.store)
     return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 
 
@@ -160,7 +160,7 @@ class PartReading(DomainTable):
 class Parted(FrozenModel):
     """Artefacts of a chunk divided by leaf: its records, its counts, and its person–leaf pairs.
 
-    The pairs are None where no person is named.
+    The pairs are None where the job has no person column.
     """
 
     run: Artifact
@@ -241,21 +241,21 @@ def _led(given: PartReading, chunk: Chunk) -> tuple[NDArray[np.int64], NDArray[n
     return np.concatenate(leaves), np.concatenate(cells), [np.concatenate(column) for column in zip(*codes, strict=True)], payload
 
 
-def batches_of_runs(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
-    """Return neighbouring chunks' runs in batches of at most ``most`` records of a fragment.
+def batches_of_runs(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most_records: int) -> list[list[Artifact]]:
+    """Return neighbouring chunks' runs in batches of at most ``most_records`` records of a fragment.
 
     Args:
         runs: The records of every chunk, divided by leaf.
         censuses: Their leaf counts, in the same order.
         group: The leaves of the fragment.
-        most: Records that are worked on at a time; a single chunk may hold more.
+        most_records: Records that are worked on at a time; a single chunk may hold more.
     """
     found: list[list[Artifact]] = [[]]
     held = 0
     for run, table in zip(runs, censuses, strict=True):
         mine = (table["column"].to_numpy() < 0) & np.isin(table["leaf"].to_numpy(), group)
         records = int(table["count"].to_numpy()[mine].sum())
-        if held and held + records > most:
+        if held and held + records > most_records:
             found.append([])
             held = 0
         found[-1].append(run)

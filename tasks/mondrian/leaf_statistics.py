@@ -34,7 +34,7 @@ class Merged(FrozenModel):
 
     Attributes:
         groups: The leaves of each.
-        people: Persons of the source, and records of the one who has most; None where no person is named.
+        people: Persons of the source, and records of the one who has most; None where the job has no person column.
     """
 
     groups: list[Group]
@@ -128,19 +128,21 @@ class LeafStatistics:
         return kept
 
 
-def merge_leaves(job: Job, domain: Artifact, tree: CutTree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
+def merge_leaves(
+    job: Job, domain: Artifact, tree: CutTree, leaf_counts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
+) -> Merged:
     """Return groups of leaves that make fragments, thin leaves merged; raise ``FragmentsError`` if unsafe.
 
     Args:
         job: Gives the privacy requirements.
         domain: The domain table.
         tree: The cuts.
-        counted: Leaf counts of all chunks.
-        pairs: Person–leaf pairs of all chunks; none where no person is named.
+        leaf_counts: Leaf counts of all chunks.
+        pairs: Person–leaf pairs of all chunks; none where the job has no person column.
         store: Holds them.
     """
     coding = load_coding(job, domain, store)
-    census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in counted])
+    census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in leaf_counts])
     whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
     unit, promise = whose.of_cells if whose else Records(census.records), promise_of(job, coding)
     made = merge_thin(

@@ -50,7 +50,7 @@ from tasks.writing.people import WrittenPersons
 
 
 class CountedChunks(NamedTuple):
-    """Histograms of a release's chunks, and their person–cell pairs, empty where no person is named."""
+    """Histograms of a release's chunks, and their person–cell pairs, empty without a person column."""
 
     parts: Sequence[Artifact]
     pairs: Sequence[Artifact]

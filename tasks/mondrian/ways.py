@@ -80,7 +80,7 @@ class FragmentBatches(NamedTuple):
     """The leaves and run batches of each fragment, and how many fragments fit the memory at a time.
 
     ``leaves`` counts all leaves and ``sampled`` the sampled records. ``people`` are the persons of the source, and the records of the one
-    who has most; None where no person is named.
+    who has most; None where the job has no person column.
     """
 
     groups: list[Group]

@@ -101,7 +101,7 @@ class FragmentRecords(NamedTuple):
 
     @property
     def digests(self) -> Digests | None:
-        """Return the digest of each record's person; None where no person is named."""
+        """Return the digest of each record's person; None where the job has no person column."""
         persons: Digests | None = self.other_columns["person"].to_numpy() if "person" in self.other_columns.column_names else None
         return persons
 
@@ -190,7 +190,7 @@ def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.T
 
 def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int32], pa.Table]], store: Store) -> Artifact:
     classes, kept = np.concatenate([one for one, _ in members]), pa.concat_tables([one for _, one in members])
-    write = partial(write_fragment_members, first=group[0] << OF_FRAGMENT, classes=classes, kept=kept)
+    write = partial(write_fragment_members, first=group[0] << OF_FRAGMENT, classes=classes, digests=kept)
     return store.make("members", key, ".parquet", write)
 
 

@@ -202,7 +202,11 @@ MOST_GROUPED = 20_000_000
 
 
 def columns_exposures(
-    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], person: str | None, records: int, most: int = MOST_GROUPED
+    connection: duckdb.DuckDBPyConnection,
+    columns: Mapping[str, Sequence[str]],
+    person: str | None,
+    records: int,
+    most_rows: int = MOST_GROUPED,
 ) -> Exposures:
     """Return by column the shares of people unique by the column, alone and with the others.
 
@@ -213,11 +217,11 @@ def columns_exposures(
         columns: The columns, each with the other columns that may be known together with it.
         person: The column that names the person of a record; None where every record is a person of its own.
         records: Of the source.
-        most: How many records all statements together may read.
+        most_rows: How many records all statements together may read.
     """
     statements = {frozenset(names) for name, others in columns.items() for names in ((name,), (*others, name), others) if names}
     [(drawn,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
-    if drawn < records and records * len(statements) <= most:
+    if drawn < records and records * len(statements) <= most_rows:
         try:
             return _exposures(connection, "source", columns, person, sampled=False)
         except duckdb.OutOfMemoryException:

@@ -33,7 +33,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.source import suffix
 from schemas.registry.hierarchies import CsvHierarchy
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 from tasks.counting.domains import axis_names
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.planning.draft_text import yaml_name
@@ -104,7 +104,7 @@ def complete_file(job: Job, column: str) -> CompletedHierarchy:
     qid = _qid(job, column)
     spec = qid.hierarchy
     if not isinstance(spec, CsvHierarchy):
-        raise HierarchyError.no_file(column, entry_of(spec).name)
+        raise HierarchyError.no_file(column, hierarchy_kind(spec).name)
     table = read_table(column, spec, job.folder)
     domain = domain_of(job, column)
     missing, records = _missing(domain, table.columns[0])

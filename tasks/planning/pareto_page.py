@@ -18,14 +18,14 @@ from schemas.job.job import Job
 from schemas.job.method import SkaldMethod, full_domain
 from schemas.reading.model import FrozenModel
 from schemas.registry.hierarchies import HierarchySpec
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import merge_histograms
-from tasks.lattice.optimum import Sought, memory_for_cells
+from tasks.lattice.optimum import SearchRequirements, memory_for_cells
 from tasks.lattice.promises import promise_of, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root, count_enough_persons, read_map, search_lattice
 from tasks.report.page import page, percent
@@ -83,7 +83,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
         people = PersonsOfSource(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
         count_enough_persons(job, people, histogram)
         promise = promise_of(job, coding)
-        persons = Sought(promise, coding.records, job.privacy.k, people).persons_of_cells(histogram)
+        persons = SearchRequirements(promise, coding.records, job.privacy.k, people).persons_of_cells(histogram)
         prices = prices_of("gcp", coding.hierarchies, coding.domains, len(coding.sensitive))
         cells = memory_for_cells(job) // BYTES_PER_CELL
 
@@ -119,7 +119,7 @@ def level_mark(spec: HierarchySpec, hierarchy: Hierarchy, level: int) -> str:
     """Return a short mark of a level for a table, such as a width, ``values`` or ``*``."""
     if hierarchy.is_suppressed_level(level):
         return "*"
-    steps = entry_of(spec).marks(spec)
+    steps = hierarchy_kind(spec).marks(spec)
     # A first step that merges nothing is no level of its own.
     place_of_step = level - 1 + len(steps) - (hierarchy.top - 1)
     return "values" if level == 0 else steps[place_of_step] if 0 <= place_of_step < len(steps) else f"level {level}"

@@ -22,14 +22,14 @@ from schemas.job.job import Job
 from schemas.job.policy import Policy
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
-from schemas.release.figures import reported_sentence
+from schemas.release.figures import reported_count_text
 from schemas.release.increments import joint_warnings
 from schemas.release.manifest import Manifest, published_qids
 from tasks.composition.pseudonym_families import Disclosed
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step, step_here
-from tasks.publication.recount_calls import Written, WrittenMembers, written_at_hand
+from tasks.publication.recount_calls import ClassPersonArtifacts, Written, written_at_hand
 from tasks.recount.original import Original, normalised_relation
 from tasks.release.files import file_error, relation_of
 from tasks.source.chunks import ChunkedSource
@@ -45,9 +45,9 @@ MOST_FETCHED = 64_000_000
 IN_A_STORE = "The files lie in a store and are large, and were not read back to attack them."
 
 
-def check_linked(job: Job, counted: Recount) -> None:
+def check_linked(job: Job, recount: Recount) -> None:
     """Raise ``LinkedError`` if fewer than k people share linked classes, unless the job accepts that."""
-    for one in exposing_links(job, counted.linked):
+    for one in exposing_links(job, recount.linked):
         unit = "person" if job.columns.person else "pseudonym"
         keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
         raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)
@@ -68,7 +68,7 @@ def check_untreated_tables(run: Run, recount: TablesRecount) -> None:
 def _refuse_untreated(run: Run, below_k: int, whole: int, unit: str) -> None:
     policy, k = run.policy, run.job.privacy.k
     if policy and not policy.accept_untreated and below_k:
-        raise UntreatedError.below_k(reported_sentence(below_k, k), whole, unit, k, policy.path)
+        raise UntreatedError.below_k(reported_count_text(below_k, k), whole, unit, k, policy.path)
 
 
 def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedAttacks | None:
@@ -155,57 +155,66 @@ DISCLOSED = StepCode("disclosed", __name__)
 PHASE = "overlaps"
 
 
-def disclosed_by(run: Run, written: Written, payload: Sequence[str], members: WrittenMembers) -> list[Disclosed]:
-    """Return, per set of linking columns, artefacts of digests of what is published beside pseudonyms.
+def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_persons: ClassPersonArtifacts) -> list[Disclosed]:
+    """Return, per set of joining columns, artefacts of digests of what is published beside pseudonyms.
 
     Args:
         run: The run.
         written: The data files.
         payload: The columns that they publish besides quasi-identifiers.
-        members: Who is in which class, for jobs that name persons.
+        class_persons: Who is in which class, for jobs that name persons.
     """
     if not run.job.columns.links:
         return []
     key, salt = DISCLOSED.key(written.release), run.secret.keyed("disclosed", written.release)
-    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, list(payload), members, salt, key, run.store)
+    arguments = (
+        run.job.with_task_memory() if written.staging is None else run.job,
+        written,
+        list(payload),
+        class_persons,
+        salt,
+        key,
+        run.store,
+    )
     if written.staging is None:
         made: Sequence[Artifact] = run_step(run, PHASE, store_disclosures, Call.once(DISCLOSED, "disclosed", arguments))
     else:
         made = step_here(PHASE, "disclosed", lambda: store_disclosures(*arguments))
-    digests, owners = made[: len(run.job.columns.links)], list(made[len(run.job.columns.links) :])
+    joining = run.job.columns.joining
+    digests, owners = made[: len(joining)], list(made[len(joining) :])
     return [
-        Disclosed(columns, one, owners.pop(0) if _has_owners(run.job, columns, members) else None)
-        for columns, one in zip(run.job.columns.links, digests, strict=True)
+        Disclosed(columns, one, owners.pop(0) if _has_owners(run.job, columns, class_persons) else None)
+        for columns, one in zip(joining, digests, strict=True)
     ]
 
 
-def _has_owners(job: Job, columns: Sequence[str], kept: WrittenMembers) -> bool:
+def _has_owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts) -> bool:
     """Return whether pseudonyms of columns stand for other things than persons, whose owners are known."""
     return bool(kept.people) and not pseudonyms_are_persons(job, columns)
 
 
 def store_disclosures(
-    job: Job, written: Written, payload: Sequence[str], members: WrittenMembers, salt: str, key: Key, store: Store
+    job: Job, written: Written, payload: Sequence[str], class_persons: ClassPersonArtifacts, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
-    """Write digests of each set of linking columns, then owners of non-persons; return the artefacts."""
-    made, links = [], job.columns.links
+    """Write digests of each set of joining columns, then owners of non-persons; return the artefacts."""
+    made, joining = [], job.columns.joining
     with (
         written_at_hand(job, written, store) as (spill, files),
         connect(job, spill, last=True) as connection,
         file_error(written.what),
     ):
         source = relation_of(connection, files, written.layout)
-        for number, columns in enumerate(links):
+        for number, columns in enumerate(joining):
             labels = [quote(name) for name in published_qids(job)]
             statement = disclosed_sql(source, _expressions(job, columns), labels, _others(job, payload, columns), literal(salt))
             made.append(_kept(connection, statement, DISCLOSED.key(key, number), store))
-        for number, columns in enumerate(links):
-            if _has_owners(job, columns, members):
-                made.append(_kept(connection, _owners(job, columns, members, store), DISCLOSED.key(key, number, "owners"), store))
+        for number, columns in enumerate(joining):
+            if _has_owners(job, columns, class_persons):
+                made.append(_kept(connection, _owners(job, columns, class_persons, store), DISCLOSED.key(key, number, "owners"), store))
     return made
 
 
-def _owners(job: Job, columns: Sequence[str], kept: WrittenMembers, store: Store) -> str:
+def _owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts, store: Store) -> str:
     people = kept.files(store)
     assert people is not None
     listed = ", ".join(literal(str(path)) for path in people[0])

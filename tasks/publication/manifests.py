@@ -13,7 +13,7 @@ from core.columns.numbers import as_numbers
 from core.lattice.map import LatticeMap
 from core.privacy.risk import ClassSizes, Figures, journalist, marketer, release_risk, without_masked
 from core.recount.classes import Recount
-from core.recount.linked import is_accepted
+from core.recount.linked import accepts_linking
 from core.recount.people import share_at_most
 from core.units.losses import united_losses
 from schemas.job.job import Job
@@ -284,7 +284,7 @@ def _linked(job: Job, recount: Recount) -> tuple[Linked, ...]:
             smallest=one.smallest,
             below_k=one.below_k,
             share=one.share,
-            accepted=is_accepted(job, one.columns),
+            accepted=accepts_linking(job, one.columns),
         )
         for one in recount.linked
     )

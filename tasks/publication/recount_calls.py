@@ -69,29 +69,29 @@ class Written(NamedTuple):
         return f"release '{self.release}'"
 
 
-class WrittenMembers(NamedTuple):
-    """Artefacts of the members of classes and of the classes' labels; empty if no person is named."""
+class ClassPersonArtifacts(NamedTuple):
+    """Artefacts of the persons of each class and of the classes' labels; empty without a person column."""
 
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
 
     def files(self, store: Store) -> PeopleFiles | None:
-        """Return the files of members and classes, fetched where needed; None where no person is named."""
+        """Return the files of persons and classes, fetched where needed; None without a person column."""
         return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
-def recount_in_one(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> Recount:
+def recount_in_one(job: Job, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, store: Store) -> Recount:
     """Recount a release's files on this worker; return the recount, raise on any fault."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
         basis = RecountBasis(claim=written.claim, untreated=True)
-        return recount(job, files, spill, written.what, original, written.layout, members.files(store), basis)
+        return recount(job, files, spill, written.what, original, written.layout, class_persons.files(store), basis)
 
 
-def recount_to_text(job: Job, written: Written, source: ChunkedSource, members: WrittenMembers, store: Store) -> str:
+def recount_to_text(job: Job, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, store: Store) -> str:
     """Recount a release on this worker, raise if it breaks the promise; return the recount as JSON text."""
-    return counts_to_text(recount_in_one(job, written, source, members, store))
+    return counts_to_text(recount_in_one(job, written, source, class_persons, store))
 
 
 def divide_written_records(job: Job, written: Written, share_count: int, key: Key, store: Store) -> DividedRelease:
@@ -106,9 +106,11 @@ def divide_written_records(job: Job, written: Written, share_count: int, key: Ke
         return made.model_copy(update={"digests": tuple(map(file_digest, files))})
 
 
-def divide_written_members(job: Job, members: WrittenMembers, share_count: int, first: bool, key: Key, store: Store) -> DividedMembers:
-    """Divide some class members by class into stored shares; the first part has class labels too."""
-    files = members.files(store)
+def divide_written_members(
+    job: Job, class_persons: ClassPersonArtifacts, share_count: int, first: bool, key: Key, store: Store
+) -> DividedMembers:
+    """Divide the persons of classes into stored shares of classes; the first part has class labels too."""
+    files = class_persons.files(store)
     assert files is not None
     with scratch(store) as folder, connect(job, folder / "spill") as connection:
         return divide_members(connection, job, files, share_count, lambda kind: _keep(store, key, kind), first=first)
@@ -119,7 +121,7 @@ def count_classes_of(
     release_name: str,
     number: int,
     share: Sequence[Artifact],
-    members: WrittenMembers,
+    class_persons: ClassPersonArtifacts,
     columns: pa.Schema,
     source_values: Mapping[str, Artifact],
     store: Store,
@@ -128,7 +130,7 @@ def count_classes_of(
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         source, original = _read(store, share), Original("", columns)
         found = count_in_classes(
-            job, connection, source, members.files(store), original, lambda column: _read(store, [source_values[column]])
+            job, connection, source, class_persons.files(store), original, lambda column: _read(store, [source_values[column]])
         )
         return counts_to_text(replace(found, share=number))
 
@@ -140,10 +142,10 @@ def count_persons_of(job: Job, release_name: str, persons: Sequence[Artifact], s
         return [list(map(int, pair)) for pair in found]
 
 
-def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], members: WrittenMembers, store: Store) -> str:
+def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], class_persons: ClassPersonArtifacts, store: Store) -> str:
     """Count what needs all classes at once (links, population, combinations); return it as JSON text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
-        source, people = _read(store, records), members.files(store)
+        source, people = _read(store, records), class_persons.files(store)
         if people:
             connection.execute(combinations_sql(source, [quote(name) for name in published_qids(job)], COMBINATIONS))
         return counts_to_text(count_additional(job, connection, source, people))

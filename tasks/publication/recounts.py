@@ -31,10 +31,10 @@ from tasks.publication.recount_calls import (
     RELEASE,
     SOURCE,
     TALLIES,
+    ClassPersonArtifacts,
     RecountRequest,
     ReplacedValues,
     Written,
-    WrittenMembers,
     count_additional_of,
     count_classes_of,
     count_persons_of,
@@ -94,7 +94,7 @@ class RecountTasks:
         return map_step(self.run, PHASE, function, calls)
 
 
-class RowsInTasks(ReleaseRows):
+class DistributedRows(ReleaseRows):
     """Rows of release and source that tasks read in parts; results are relations of a database here."""
 
     def __init__(
@@ -131,22 +131,22 @@ class RowsInTasks(ReleaseRows):
         made = self._answers(f"count {side}", parts, asked)
         return [f"({one.added_sql(self._read([part[place] for part in made]))})" for place, one in enumerate(groups)]
 
-    def counted(self, statement: str, *sides: Side) -> str:
-        """Run an SQL query on all rows of some sides in one task; return its result's SQL relation."""
+    def relation_of_query(self, statement: str, *sides: Side) -> str:
+        """Run an SQL query on all rows of release, source or both in one task; return its result's relation."""
         files = tuple(file for part in self._parts for file in part.files)
         written = self._parts[0]._replace(files=files) if "release" in sides else None
         sources = tuple(file for part in self._sources for file in part.files)
         source = self._sources[0].model_copy(update={"files": sources}) if "source" in sides else None
         return self._read(self._answers("count all", [(written, source)], [RecountRequest(statement)])[0])
 
-    def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Replace source values by published ones for all later counts."""
+    def replace_source_values(self, tables: Mapping[str, pa.Table], expressions: Sequence[str], join_clauses: Sequence[str]) -> None:
+        """Make all later counts read published values, by SQL expressions and joins with these tables."""
         exported = dict[str, Artifact]()
         for name, table in tables.items():
             self.connection.register(name, table)
             exported[name] = self.exported(name)
             self.connection.unregister(name)
-        self._values = ReplacedValues(exported, tuple(columns), tuple(joins))
+        self._values = ReplacedValues(exported, tuple(expressions), tuple(join_clauses))
         self._known = {asked: sums for asked, sums in self._known.items() if asked[0] == "release"}
 
     def types(self, side: Side) -> dict[str, str]:
@@ -180,19 +180,19 @@ MOST_SHARES = 64
 """Each part of the files is written in as many pieces; more would be many small ones."""
 
 
-def recount_written(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers) -> Recount:
+def recount_written(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts) -> Recount:
     """Recount written data files, in shares on a cluster; return counts, raise on a broken promise.
 
     Args:
         run: The run.
         written: The files.
         source: What they were made of.
-        members: Who is in which class, for jobs that name persons.
+        class_persons: Who is in which class, for jobs that name persons.
     """
     most = _most(written)
     if most > 1 and max(len(written.files), len(source.files)) > 1:
-        return recount_in_shares(run, written, source, members, most)
-    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, members, run.store)
+        return recount_in_shares(run, written, source, class_persons, most)
+    arguments = (run.job.with_task_memory() if written.staging is None else run.job, written, source, class_persons, run.store)
     if written.staging is None:
         return counts_from_text(Recount, run_step(run, PHASE, recount_to_text, Call.once(RECOUNTED, "recount", arguments)))
     return step_here(PHASE, "recount", lambda: recount_in_one(*arguments))
@@ -207,27 +207,27 @@ def _most(written: Written) -> int:
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: ChunkedSource, members: WrittenMembers, most: int) -> Recount:
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, most_parts: int) -> Recount:
     """Recount written files in tasks of a share of classes each; return counts, raise on a broken promise.
 
     Args:
         run: The run.
         written: The files.
         source: What they were made of.
-        members: Who is in which class, for jobs that name persons.
-        most: Into how many parts and shares they may be cut.
+        class_persons: Who is in which class, for jobs that name persons.
+        most_parts: Into how many parts and shares they may be cut.
     """
     tasks = RecountTasks(run, run.job.with_task_memory())
-    parts = [written._replace(files=tuple(part)) for part in groups(written.files, most)]
+    parts = [written._replace(files=tuple(part)) for part in groups(written.files, most_parts)]
     # Files that differ are put together by their names, which parts of them would not know.
-    cuts = [source.files] if source.evolved else groups(source.files, most)
+    cuts = [source.files] if source.evolved else groups(source.files, most_parts)
     sources = [source.model_copy(update={"files": tuple(part), "chunks": ()}) for part in cuts]
     try:
         with connect(run.job, run.spill, last=True) as connection, file_error(written.what):
             apart = tasks.map_calls(divide_written_records, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
             _check_parts(written, apart)
-            rows = RowsInTasks(connection, tasks, parts, sources, apart[0].types)
-            counts = CountsInTasks(tasks, rows, written, source, apart, members)
+            rows = DistributedRows(connection, tasks, parts, sources, apart[0].types)
+            counts = DistributedCounts(tasks, rows, written, source, apart, class_persons)
             basis = RecountBasis(claim=written.claim, untreated=True)
             return recount_by(tasks.job, counts, written.what, Original(SOURCE, source.columns), basis)
     finally:
@@ -256,27 +256,27 @@ def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
         raise VerificationError(written.what, faults)
 
 
-def _members_of(apart: Sequence[DividedMembers], number: int) -> WrittenMembers:
+def _members_of(apart: Sequence[DividedMembers], number: int) -> ClassPersonArtifacts:
     """Return the members of the classes of a share."""
-    return WrittenMembers(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
+    return ClassPersonArtifacts(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
 
 
-class CountsInTasks(ReleaseCounts):
+class DistributedCounts(ReleaseCounts):
     """Counts of a release made by tasks, each on a share of the classes, and added up."""
 
-    rows: RowsInTasks
+    rows: DistributedRows
 
     def __init__(
         self,
         tasks: RecountTasks,
-        rows: RowsInTasks,
+        rows: DistributedRows,
         written: Written,
         source: ChunkedSource,
         apart: Sequence[DividedRelease],
-        kept: WrittenMembers,
+        kept: ClassPersonArtifacts,
     ) -> None:
         self.rows, self._tasks, self._written, self._source = rows, tasks, written, source
-        self._kept = kept if tasks.job.columns.person else WrittenMembers()
+        self._kept = kept if tasks.job.columns.person else ClassPersonArtifacts()
         self._pieces = [tuple(part.shares[number] for part in apart) for number in range(len(apart[0].shares))]
         self._counted: list[tuple[int, int]] = []
 

@@ -81,7 +81,7 @@ def reported_loss(
 
 def _of_labels(objective: str) -> bool:
     """Return whether an objective's value follows from labels, so that it may be reported."""
-    return bool(getattr(OBJECTIVES[objective].code.load(), "told", False))
+    return bool(getattr(OBJECTIVES[objective].code.load(), "is_reported", False))
 
 
 def _weights(job: Job) -> dict[str, float]:

@@ -32,7 +32,7 @@ from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed_manifest
 from tasks.publication.disclosures import attack_written, check_linked, check_untreated, disclosed_by, with_attacks
 from tasks.publication.outputs import check_output, examples_delivered
-from tasks.publication.recount_calls import Written, WrittenMembers
+from tasks.publication.recount_calls import ClassPersonArtifacts, Written
 from tasks.publication.recounts import recount_written
 from tasks.publication.reported_figures import increment_of, reported_repeating_identifiers, source_digests
 from tasks.publication.staging import complete, release_id, signer_of
@@ -196,7 +196,9 @@ def _verified_and_published(
     # Until the release is there, so that of two runs at once one knows of the other.
     with open_registry(job) as registry:
         with run.phase("overlaps"):
-            joining = _joined(run, source, written, registry, WrittenMembers(people.people, people.classes)) if registry else Joining()
+            joining = (
+                _joined(run, source, written, registry, ClassPersonArtifacts(people.people, people.classes)) if registry else Joining()
+            )
             with _withdrawn_if_refused(joining):
                 related = overlaps_of(known, release, registry, joining.joined)
         reported = related["overlaps"] and tuple(one.reported() for one in related["overlaps"])
@@ -229,7 +231,7 @@ def _written(
     # Records in the place of people would be a promise that nobody asked for.
     if lost := sum(not run.store.is_complete(one) for one in (*people.people, *people.classes)):
         raise PeopleLostError.of_run(lost)
-    return written, recount_written(run, written, source, WrittenMembers(people.people, people.classes))
+    return written, recount_written(run, written, source, ClassPersonArtifacts(people.people, people.classes))
 
 
 def _finished(
@@ -274,7 +276,7 @@ def _finished(
     return step_here("publish", "publish", finish, lineage_of(job, manifest))
 
 
-def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: WrittenMembers) -> Joining:
+def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: ClassPersonArtifacts) -> Joining:
     """Return the earlier releases that a release's pseudonyms join it to."""
     return join_releases(run, source, written.release, registry, disclosed_by(run, written, source.payload, kept))
 

@@ -71,7 +71,7 @@ class JobRecords:
             coding: Of the run.
             columns: Shape (n,) per QID, then per sensitive column: the code of each value.
             marked: Shape (n,), from ``record_hashes``.
-            digests: Shape (n,), the digest of each record's person; None where no person is named.
+            digests: Shape (n,), the digest of each record's person; None where the job has no person column.
             chunks: Number of records of each chunk.
             wholes: As ``source_counts``; counted from these records if left out.
         """

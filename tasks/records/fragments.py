@@ -20,14 +20,14 @@ from schemas.job.record_methods import Fragments
 from tasks.counting.coding import Coding
 from tasks.lattice.promises import check_intervals, check_promise, source_value_counts
 from tasks.records.coding import JobRecords, bytes_of_records
-from tasks.records.partitions import ways_of
+from tasks.records.partitions import generalisations_of_qids
 from tasks.records.recodings import recode_with_method
 
 
 def need_fragments(job: Job, coding: Coding) -> bool:
     """Return whether records must be divided into fragments; raise if promise or memory forbid a run."""
     check_promise(job, coding)
-    check_intervals(coding, ways_of(job))
+    check_intervals(coding, generalisations_of_qids(job))
     needed = bytes_of_records(job, coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
     if getattr(job.method, "pool", "join") == "suppress":
@@ -48,7 +48,7 @@ def published_fragment(
         coding: Domains of the complete source, to which distances and losses are relative.
         codes: Shape (records, axes), the QIDs and the sensitive columns that a privacy model looks at.
         payload: The records' other published columns.
-        digests: Shape (records,), the digests of their persons; None where no person is named.
+        digests: Shape (records,), the digests of their persons; None where the job has no person column.
 
     Returns:
         The labelled classes, with losses that add up over fragments, and the class of each record, shape (records,).

@@ -18,7 +18,7 @@ class LocalOutcome(FrozenModel):
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
         search: Counts of the algorithm: partitions, outliers, records left, records recovered, partitions merged.
         before: Class sizes of the source as it is.
-        people: Persons of the source, and records of the one who has most; None where no person is named.
+        people: Persons of the source, and records of the one who has most; None where the job has no person column.
     """
 
     suppressed: int

@@ -13,7 +13,7 @@ from core.clustering.outlier_step import Cut, MondrianCut, OutlierResult, Outlie
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.numbers import is_numerical
-from core.kmember.partition import FEW, Effort, Members
+from core.kmember.partition import FEW, Effort, RecordsToGroup
 from core.recoding.prices import LabelPrices
 from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
@@ -98,7 +98,7 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
         "set" if as_set and not is_numerical(domain) and not hierarchy.least else None
         for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
     ]
-    members = Members(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, unit.take(rows))
+    members = RecordsToGroup(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, unit.take(rows))
     numbers = np.unique(made.classes[rows], return_inverse=True)[1].astype(np.int32)
     effort = Effort.of(len(rows), job.privacy.k, 1, MANY_EXCHANGED if len(rows) > FEW else None)
     found, steps = members.improved(numbers, effort)
@@ -166,12 +166,12 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> 
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.
-    members = Members(codes, axes_of(job, coding, "ends"), _labels(job, coding, ways_of(job)), job.privacy.k, unit)
+    members = RecordsToGroup(codes, axes_of(job, coding, "ends"), _labels(job, coding, generalisations_of_qids(job)), job.privacy.k, unit)
     classes, figures = members.clustered(Effort.of(len(codes), job.privacy.k, method.effort, method.block))
     return _counted(classes, figures)
 
 
-def ways_of(job: Job) -> tuple[Generalisation | None, ...]:
+def generalisations_of_qids(job: Job) -> tuple[Generalisation | None, ...]:
     """Return each QID's setting of ``generalisation``, None for the default; empty for other methods."""
     method = job.method
     return tuple(method.way_of(qid.name) for qid in job.columns.quasi_identifiers) if isinstance(method, Generalising) else ()

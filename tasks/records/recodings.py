@@ -33,7 +33,7 @@ from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recod
 from tasks.lattice.promises import class_settings, most_suppressed, no_class_error, promise_of
 from tasks.records.coding import JobRecords, gather_records
 from tasks.records.outcomes import LocalOutcome
-from tasks.records.partitions import Partitioned, partition_by_method, ways_of
+from tasks.records.partitions import Partitioned, generalisations_of_qids, partition_by_method
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_undeclared_table
@@ -102,7 +102,9 @@ def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[R
     while True:
         if (found.classes < 0).all():
             raise no_class_error(job, coding, criteria.column_broken_by_holders() if criteria else None)
-        how = ClassPublication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
+        how = ClassPublication(
+            job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), generalisations_of_qids(job)
+        )
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
         if unit.adds_up or criteria is None or not criteria.failing(published).any():

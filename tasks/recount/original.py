@@ -224,7 +224,7 @@ class ReleaseAndSource:
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """The database connection."""
+        """The DuckDB connection on which the relations of release and source can be read."""
         return self.rows.connection
 
     @property

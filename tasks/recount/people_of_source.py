@@ -23,10 +23,12 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.coverage import count_covered_rows
+from core.recount.groups import normalised_source_sql
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, read_labels
 from core.recount.labels.value_scales import value_scale
 from core.recount.people import (
+    NOBODY,
     classes_sql,
     labelled_values_sql,
     mismatching_classes_sql,
@@ -39,10 +41,10 @@ from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
 from schemas.release.manifest import published_columns, published_qids
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source, with_source_types
-from tasks.recount.people import PeopleFiles
+from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.published_labels import PublishedLabels, expect_labels, label_texts, qid_labels, way_of
 from tasks.recount.published_values import published_source
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.release.files import Csv, relation_of
 from tasks.source.locations import relation
 from tasks.store.database import connect, literal, lower_memory_limit, quote
@@ -86,7 +88,7 @@ def people_of_source(
         return PeopleOfSource(because=unknown)
     with connect(job, folder / "spill", last=True) as connection:
         release = relation_of(connection, files, layout)
-        rows = RowsHere(connection, release, original.relation)
+        rows = RowsInOneDatabase(connection, release, original.relation)
         original = published_source(job, rows, original).original
         sides = release_and_source(job, rows, original)
         if sides.missing_column_faults(job):
@@ -148,7 +150,7 @@ def _withholds_single(job: Job) -> bool:
 RANGE = re.compile(r"\{?\[.+ - .+[\])](, null\})?")
 """Labels that are ranges, with or without nulls."""
 Fitting = tuple[tuple[int, int, int], ...]
-"""Records of a class in the data, rows of the population that it fits, and how many classes have both numbers, in this order."""
+"""Records or persons of a class in the data, rows of the population that it fits, and how many classes have both numbers, in this order."""
 
 
 def population_of(job: Job) -> Original | None:
@@ -168,44 +170,74 @@ def population_of(job: Job) -> Original | None:
         raise PopulationError.no_parquet() from None
     if lacking := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in columns.names]:
         raise PopulationError.lacks(lacking)
-    return Original(relation([(file, ()) for file in dict.fromkeys(files)]), columns)
+    # Its texts are read as those of the source are, which labels are made of.
+    kinds = {qid.name: columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
+    plain = {name: kind.value_type if pt.is_dictionary(kind) else kind for name, kind in kinds.items()}
+    texts = [name for name, kind in plain.items() if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)]
+    steps = {quote(name): job.columns.normalised[name] for name in texts if name in job.columns.normalised}
+    return Original(normalised_source_sql(relation([(file, ()) for file in dict.fromkeys(files)]), steps), columns)
 
 
-def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Fitting] | None:
-    """Return the population's rows, and classes by records and fitting rows; None without a population.
+def count_in_population(
+    job: Job, connection: duckdb.DuckDBPyConnection, release: str, people: PeopleFiles | None = None
+) -> tuple[int, Fitting] | None:
+    """Return the population's rows, and classes by size and fitting rows; None without a population.
 
     Args:
         job: Names the population.
         connection: The database.
         release: What it reads the data files as.
+        people: Who is in the classes, to count persons; None to count records.
     """
     population = population_of(job)
     if population is None:
         return None
     qids = job.columns.quasi_identifiers
-    columns = [quote(name) for qid in qids for name in published_columns(job, qid)]
-    classes = fetch_columns(connection, f"SELECT {', '.join(columns)}, count(*) AS records FROM {release} GROUP BY ALL")
-    names = ", ".join(quote(qid.name) for qid in qids)
+    classes = fetch_columns(connection, _class_sizes_sql(job, release, people))
+    names = ", ".join(f"{quote(qid.name)} AS value_{number}" for number, qid in enumerate(qids))
     try:
         rows = fetch_columns(connection, f"SELECT {names}, count(*) AS weight FROM {population.relation} GROUP BY ALL")
     except (duckdb.IOException, duckdb.InvalidInputException):
         raise PopulationError.no_parquet() from None
-    spans, numbers, places = [], [], []
-    for number in range(len(qids)):
-        of_classes, span, mine = _fitted(job, number, classes, with_source_types(rows[qids[number].name], population, qids[number].name))
+    spans, numbers, places, labels = [], [], [], iter(classes.values())
+    for number, qid in enumerate(qids):
+        published = [next(labels) for _ in published_columns(job, qid)]
+        of_classes, span, mine = _fitted(job, number, published, with_source_types(rows[f"value_{number}"], population, qid.name))
         spans.append(span)
         numbers.append(of_classes)
         places.append(mine)
     weights = rows["weight"].to_numpy().astype(np.int64)
     fitting = count_covered_rows(spans, np.stack(numbers, axis=1), np.stack(places, axis=1), weights)
-    pairs = Counter(zip(classes["records"].to_numpy().tolist(), fitting.tolist(), strict=True))
+    pairs = Counter(zip(classes["size"].to_numpy().tolist(), fitting.tolist(), strict=True))
     return int(weights.sum()), tuple(sorted((held, rows, number) for (held, rows), number in pairs.items()))
 
 
-def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:
+def _class_sizes_sql(job: Job, release: str, people: PeopleFiles | None) -> str:
+    """Return SQL of each published combination as ``label_0`` …, with records or persons as ``size``.
+
+    A population has a row for each person. So a person of several records counts once.
+
+    Args:
+        job: Says which columns are published.
+        release: What is read.
+        people: Who is in the classes; None where records are counted.
+    """
+    columns = ", ".join(f"{quote(name)} AS label_{number}" for number, name in enumerate(published_qids(job)))
+    combinations = f"SELECT {columns}, count(*) AS size FROM {release} GROUP BY ALL"
+    if people is None:
+        return combinations
+    classes, persons = read_people(people)
+    labels = [f"label_{number}" for number in range(len(published_qids(job)))]
+    same = " AND ".join(f"k.{label}::VARCHAR IS NOT DISTINCT FROM c.{label}::VARCHAR" for label in labels)
+    return f"""
+        SELECT {", ".join(f"c.{label}" for label in labels)}, count(DISTINCT p.person) FILTER (p.person <> {NOBODY}) AS size
+        FROM ({combinations}) AS c LEFT JOIN {classes} AS k ON {same} LEFT JOIN {persons} AS p ON p.class = k.class GROUP BY ALL
+    """
+
+
+def _fitted(job: Job, number: int, published: Sequence[pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:
     """Return the label of each class, the labels' spans, and the position of each population row's value."""
     qid = job.columns.quasi_identifiers[number]
-    published = [classes[name] for name in published_columns(job, qid)]
     values = pa.array(held).unique().drop_null().sort()
     texts = label_texts(job, qid, values.type, published)
     distinct = list(dict.fromkeys(texts))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.groups import Groups
@@ -17,7 +16,7 @@ from core.recount.labels.claimed_labels import claimed_spans, match_level_labels
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
-from core.recount.labels.value_scales import texts_with_nulls
+from core.recount.labels.value_scales import is_text_type, texts_with_nulls
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
@@ -153,8 +152,7 @@ def _stars(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
     """Return which labels are ``*``, or have two open bounds, shape (labels,)."""
     if len(columns) > 1:
         return np.asarray(np.stack([np.asarray(column.is_null()) for column in columns]).all(axis=0), np.bool_)
-    kind = columns[0].type
-    if not (pt.is_string(kind) or pt.is_large_string(kind)):
+    if not is_text_type(columns[0].type):
         return np.zeros(len(columns[0]), np.bool_)
     stars: NDArray[np.bool_] = np.asarray(pc.equal(columns[0], MASK).fill_null(fill_value=False))
     return stars

@@ -16,6 +16,7 @@ from core.recount.groups import Groups
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, LabelForm, column_loss, exact_column_loss
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
+from core.recount.labels.value_scales import is_text_type
 from core.recount.people import person_condition_sql
 from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
@@ -57,8 +58,8 @@ class PublishedSource:
         return relation_with_values(connection, relation, self.columns, self.joins)
 
 
-class PublishedHolders(NamedTuple):
-    """SQL relation of who holds a value, records or persons, with the columns that name a person.
+class UnitRelation(NamedTuple):
+    """SQL relation of the units that have values, records or persons, with the person columns.
 
     Attributes:
         relation: Its records.
@@ -69,28 +70,28 @@ class PublishedHolders(NamedTuple):
     types: Mapping[str, pa.DataType]
 
     @property
-    def persons(self) -> dict[str, bool]:
+    def person_columns(self) -> dict[str, bool]:
         """Quoted person columns, each with whether it is floating-point; empty where records count."""
         return {name: pt.is_floating(kind) for name, kind in self.types.items()}
 
 
-def published_source(job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders | None = None) -> PublishedSource:
+def published_source(job: Job, rows: ReleaseRows, original: Original, units: UnitRelation | None = None) -> PublishedSource:
     """Compute the source's published values; make ``rows`` read them, and return source and losses.
 
     Args:
         job: Says how columns are published.
         rows: Of the release and of the source as it is.
         original: The source.
-        holders: Who has which value, where the source alone does not say it.
+        units: Who has which value, where the source alone does not say it.
     """
     if not job.columns.ways:
         return PublishedSource(original)
-    holders = holders or PublishedHolders(rows.source, original.person_types(job))
+    units = units or UnitRelation(rows.source, original.person_types(job))
     joins, replaced, figures, tables = list[str](), list[str](), dict[str, ColumnPublication](), dict[str, pa.Table]()
     types = rows.types("source")
     for number, (name, way) in enumerate(job.columns.ways.items()):
         table, column = f"published_{number}", quote(name)
-        values, kind, floating, made = _worked_out(job, rows, original, holders, name)
+        values, kind, floating, made = _worked_out(job, rows, original, units, name)
         out = pa.float64() if isinstance(way, Publishing) and way.microaggregate is not None else kind
         held = fetch_columns(rows.connection, f"FROM {rows.grouped('release', Groups(rows.release, ((column, 'value'),)))}")
         present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
@@ -113,12 +114,12 @@ def _plain(values: pa.Array, kind: pa.DataType, original: Original, name: str) -
 
 
 def _worked_out(
-    job: Job, rows: ReleaseRows, original: Original, holders: PublishedHolders, name: str
+    job: Job, rows: ReleaseRows, original: Original, units: UnitRelation, name: str
 ) -> tuple[pa.Array, pa.DataType, bool, ValuePublication]:
     """Return the values of a column, their type, whether NaN may occur, and the published values."""
-    k, way, relation, persons = job.privacy.k, job.columns.ways[name], holders.relation, holders.persons
+    k, way, relation, persons = job.privacy.k, job.columns.ways[name], units.relation, units.person_columns
     every = isinstance(way, Publishing)
-    empty = rows.counted(f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0", "source")
+    empty = rows.relation_of_query(f"SELECT {quote(name)} AS value FROM {relation} LIMIT 0", "source")
     type_of = fetch_columns(rows.connection, f"FROM {empty}")["value"].type
     floating = pt.is_floating(type_of)
     column = quote(name) if not floating else f"CASE WHEN isfinite({quote(name)}) THEN {quote(name)} END"
@@ -135,8 +136,8 @@ def _worked_out(
             f"(SELECT c.value, {', '.join(whose)} FROM (SELECT {named}, {column} AS own FROM {relation} "
             f"WHERE {person_condition_sql(persons)}) AS s JOIN value_counts AS c ON s.own = c.value WHERE {few})"
         )
-        drawn = counted_at_sql(records, dict(zip(whose, holders.types.values(), strict=True)))
-    every_value = rows.counted(
+        drawn = counted_at_sql(records, dict(zip(whose, units.types.values(), strict=True)))
+    every_value = rows.relation_of_query(
         f"WITH value_counts AS MATERIALIZED ({counts}) SELECT c.value, c.people, coalesce(d.people, 0) AS drawn, records "
         f"FROM value_counts AS c LEFT JOIN ({drawn}) AS d ON c.value = d.value",
         "source",
@@ -230,7 +231,7 @@ def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int
     found = {}
     for name in rows.types("release"):
         if name not in others:
-            counted = rows.counted(untreated_values_sql(rows.release, quote(name)), "release")
+            counted = rows.relation_of_query(untreated_values_sql(rows.release, quote(name)), "release")
             [(distinct, alone, values)] = rows.connection.execute(f"FROM {counted}").fetchall()
             found[name] = int(distinct), int(alone), int(values)
     return found
@@ -243,14 +244,10 @@ def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier)
     kind, records = original.type_of(qid.name), labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)
     published = [with_source_types(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))]
-    if len(published) == 1 and not _is_text(published[0].type):
+    if len(published) == 1 and not is_text_type(published[0].type):
         # Of their own type values are published as they are, and they may be millions.
         return exact_column_loss(reading, records)
     return column_loss(reading, label_texts(job, qid, kind, published), records)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return any(is_kind(kind) for is_kind in (pt.is_string, pt.is_large_string))
 
 
 def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> LabelForm:
@@ -260,7 +257,7 @@ def _reading(job: Job, qid: QuasiIdentifier, kind: pa.DataType) -> LabelForm:
     if way == "prefix":
         return LabelForm(kind, rows, mask=MASK)
     # Of sets only their values are known, of which none is a beginning.
-    if isinstance(spec, PrefixHierarchy) and way != "set" and not (ranged and not _is_text(kind)):
+    if isinstance(spec, PrefixHierarchy) and way != "set" and not (ranged and not is_text_type(kind)):
         sparse = "0" * len(spec.sparse_values[0]) if spec.sparse_values else ""
         return LabelForm(kind, rows, mask=spec.mask, sparse=sparse)
     return LabelForm(kind, rows, ranged, sets=way == "set")

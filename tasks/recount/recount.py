@@ -25,7 +25,7 @@ from tasks.recount.original import Original, source_at_hand, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_together_of_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
 from tasks.recount.published_values import few_people_faults, published_source
-from tasks.recount.rows import ReleaseRows, RowsHere, column_faults_of, have_wide_records, read_column_faults
+from tasks.recount.rows import ReleaseRows, RowsInOneDatabase, column_faults_of, have_wide_records, read_column_faults
 from tasks.recount.spreads import count_spreads, source_values_relation
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tasks.release.files import TEXT, Csv, data_files, file_error, is_listed, layout_of, relation_of
@@ -64,10 +64,10 @@ class ReleaseCounts(ABC):
         return []
 
 
-class CountsHere(ReleaseCounts):
+class CountsInOneDatabase(ReleaseCounts):
     """Counts of a release made in one database, undivided."""
 
-    def __init__(self, job: Job, rows: RowsHere, people: PeopleFiles | None) -> None:
+    def __init__(self, job: Job, rows: RowsInOneDatabase, people: PeopleFiles | None) -> None:
         self.rows, self._job, self._people = rows, job, people
 
     def classes(self, original: Original | None) -> ShareClasses:
@@ -121,11 +121,11 @@ def recount(
             raise VerificationError(release_name, faults)
         if original:
             register_objects(connection, original.relation)
-        rows = RowsHere(connection, source, original.relation if original else "", wide=have_wide_records(job, files))
+        rows = RowsInOneDatabase(connection, source, original.relation if original else "", wide=have_wide_records(job, files))
         if files[0].suffix == ".parquet":
             some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
             rows.merge_equal_records([relation_of(connection, [file]) for file in some])
-        return recount_by(job, CountsHere(job, rows, people), release_name, original, basis)
+        return recount_by(job, CountsInOneDatabase(job, rows, people), release_name, original, basis)
 
 
 def recount_by(job: Job, counts: ReleaseCounts, release_name: str, original: Original | None, basis: RecountBasis) -> Recount:
@@ -217,7 +217,9 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     """
     together = count_together_of_people(job, connection, people)
     linked = count_linked(job, connection, source, [quote(name) for name in published_qids(job)], people)
-    population = count_in_population(job, connection, source)
+    # Where persons are named and not known, their number says nothing: more records than persons would make a population look larger.
+    named = bool(job.columns.person)
+    population = None if named and not people else count_in_population(job, connection, source, people if named else None)
     return CrossClassCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
 
 
@@ -246,7 +248,7 @@ def count_classes(
         by_qid: Whether the records with ``*`` are counted for each column too.
     """
     qids, values = ([*map(quote, names)] for names in (columns, sensitive))
-    statement = recount_sql(source.relation, qids, k, by_qid=by_qid, record_count_sql=source.counted, sensitive=values)
+    statement = recount_sql(source.relation, qids, k, by_qid=by_qid, record_count_sql=source.count_expression, sensitive=values)
     [row] = connection.execute(statement).fetchall()
     *numbers, withheld, alone = row
     one_value = dict(zip(sensitive, zip(alone[::2], alone[1::2], strict=True), strict=True))

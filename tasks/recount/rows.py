@@ -12,10 +12,10 @@ from typing import Literal
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 
 from core.recount.classes import column_faults
 from core.recount.groups import Groups, RecordRelation, distinct_count_sql, distinct_records_sql, with_replaced_values_sql
+from core.recount.labels.value_scales import is_text_type
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
@@ -54,17 +54,17 @@ class ReleaseRows(ABC):
         return
 
     @abstractmethod
-    def counted(self, statement: str, *sides: Side) -> str:
-        """Return the SQL relation of a query's result that needs all rows of the given sides."""
+    def relation_of_query(self, statement: str, *sides: Side) -> str:
+        """Return the SQL relation of a query's result, for queries that need all rows of release or source."""
 
     @abstractmethod
-    def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
-        """Replace the source's values by published ones in all later counts.
+    def replace_source_values(self, tables: Mapping[str, pa.Table], expressions: Sequence[str], join_clauses: Sequence[str]) -> None:
+        """Make all later counts read published values, by SQL expressions and joins with these tables.
 
         Args:
             tables: Tables that are joined, by name.
-            columns: As for ``core.recount.groups.with_replaced_values_sql``.
-            joins: As there.
+            expressions: As for ``core.recount.groups.with_replaced_values_sql``.
+            join_clauses: As there.
         """
 
     @abstractmethod
@@ -85,7 +85,7 @@ class ReleaseRows(ABC):
         return int(records)
 
 
-class RowsHere(ReleaseRows):
+class RowsInOneDatabase(ReleaseRows):
     """Rows that one database reads itself, with all cores of the machine.
 
     Attributes:
@@ -133,24 +133,26 @@ class RowsHere(ReleaseRows):
         self.connection.execute(f"SET threads = {threads:d}")
         return f"grouped_{self._tables}"
 
-    def counted(self, statement: str, *_: Side) -> str:
+    def relation_of_query(self, statement: str, *_: Side) -> str:
         """Return the query in parentheses, as a relation to select from."""
         return f"({statement})"
 
-    def replace_source_values(self, tables: Mapping[str, pa.Table], columns: Sequence[str], joins: Sequence[str]) -> None:
+    def replace_source_values(self, tables: Mapping[str, pa.Table], expressions: Sequence[str], join_clauses: Sequence[str]) -> None:
         """Create tables of published values, and join them to the source in all later reads."""
         for name, table in tables.items():
             self.connection.register("made", table)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM made")
             self.connection.unregister("made")
-        self.source = relation_with_values(self.connection, self.source, columns, joins)
+        self.source = relation_with_values(self.connection, self.source, expressions, join_clauses)
 
     def types(self, side: Side) -> dict[str, str]:
         """Return DuckDB's types of the columns of release or source."""
         return types_of(self.connection, getattr(self, side))
 
 
-def relation_with_values(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], joins: Sequence[str]) -> str:
+def relation_with_values(
+    connection: duckdb.DuckDBPyConnection, source: str, expressions: Sequence[str], join_clauses: Sequence[str]
+) -> str:
     """Return SQL of a source with replaced values; of more than 16 columns, as a temporary table.
 
     Every join holds buffers for each thread. So of many columns a few are replaced at a time, in tables that may spill.
@@ -158,14 +160,14 @@ def relation_with_values(connection: duckdb.DuckDBPyConnection, source: str, col
     Args:
         connection: Reads the source and has what is joined.
         source: As for ``core.recount.groups.with_replaced_values_sql``.
-        columns: As there.
-        joins: As there, one of each column.
+        expressions: As there.
+        join_clauses: As there, one of each column.
     """
-    if len(columns) <= JOINED_COLUMNS:
-        return with_replaced_values_sql(source, columns, joins)
-    for first in range(0, len(columns), JOINED_COLUMNS):
+    if len(expressions) <= JOINED_COLUMNS:
+        return with_replaced_values_sql(source, expressions, join_clauses)
+    for first in range(0, len(expressions), JOINED_COLUMNS):
         some = slice(first, first + JOINED_COLUMNS)
-        replaced = with_replaced_values_sql(source, columns[some], joins[some])
+        replaced = with_replaced_values_sql(source, expressions[some], join_clauses[some])
         name = f"replaced_{hashlib.sha256(replaced.encode()).hexdigest()[:16]}"
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM {replaced}")
         if first:
@@ -248,9 +250,5 @@ def _expected(job: Job, names: Sequence[str]) -> list[str]:
 
 def _unexpected(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
     """Return a fault if a file's columns or their order differ, or a masked column is not text."""
-    wrong = [name for name in text if name in schema.names and not _is_text(schema.field(name).type)]
+    wrong = [name for name in text if name in schema.names and not is_text_type(schema.field(name).type)]
     return [WRONG_COLUMNS] if schema.names != columns or wrong else []
-
-
-def _is_text(dtype: pa.DataType) -> bool:
-    return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_string_view(dtype))

@@ -30,7 +30,7 @@ def source_value_groups(source: str, column: str) -> Groups:
 
 
 def make_source_distribution(
-    job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
+    job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, value_counts: str
 ) -> int:
     """Create table ``whole`` of a column's values, records, ranks, groups; return the number of levels.
 
@@ -40,10 +40,10 @@ def make_source_distribution(
         column: The sensitive column.
         along: The hierarchy of the distance, if it has one.
         original: Has the column's type.
-        counted: What the database reads the column's values with their records as.
+        value_counts: What the database reads the column's values with their records as.
     """
     # A null last, where the ordered distance has it.
-    rows = fetch_columns(connection, f"SELECT value, records FROM {counted} ORDER BY 1 NULLS LAST")
+    rows = fetch_columns(connection, f"SELECT value, records FROM {value_counts} ORDER BY 1 NULLS LAST")
     columns = {"value": rows["value"], "records": rows["records"], "place": np.arange(len(rows["value"]))}
     levels = 0
     if along is not None:
@@ -160,7 +160,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
     """
     whole = original if has_source(original) else None
     if by_people:
-        return rows.counted(persons_by_value_sql(job, column, whole._replace(relation=rows.source) if whole else None), "source")
+        return rows.relation_of_query(persons_by_value_sql(job, column, whole._replace(relation=rows.source) if whole else None), "source")
     return rows.grouped("source" if whole else "release", source_value_groups(rows.source if whole else rows.release, column))
 
 

@@ -43,7 +43,7 @@ class StatedRecount(NamedTuple):
     unverified: tuple[str, ...]
 
 
-def recount_stated(manifest: TablesManifest, release: Path, what: str) -> StatedRecount:
+def recount_stated(manifest: TablesManifest, release: Path, release_name: str) -> StatedRecount:
     """Recount histories by what a manifest states, without a job; raise ``VerificationError`` on faults.
 
     It takes the keys, references, quasi-identifiers and k from there.
@@ -51,7 +51,7 @@ def recount_stated(manifest: TablesManifest, release: Path, what: str) -> Stated
     Args:
         manifest: Of the release.
         release: The folder.
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
     """
     unverified = (*_uncounted(manifest), NO_JOB)
     asked = _asked(manifest)
@@ -71,12 +71,12 @@ def recount_stated(manifest: TablesManifest, release: Path, what: str) -> Stated
         for name in asked.tree.tables
     }
     if faults := [fault for name in asked.tree.tables for fault in _column_faults(manifest, name, files[name])]:
-        raise VerificationError(what, faults)
-    with TemporaryDirectory(prefix="skald-verify-") as spill, database(MEMORY, Path(spill)) as connection, file_error(what):
+        raise VerificationError(release_name, faults)
+    with TemporaryDirectory(prefix="skald-verify-") as spill, database(MEMORY, Path(spill)) as connection, file_error(release_name):
         found, faults = count_histories(asked, connection, tables)
         passed = {name: column_counts(connection, read, manifest.tables[name].passthrough or ()) for name, read in tables.items()}
     if faults:
-        raise VerificationError(what, faults)
+        raise VerificationError(release_name, faults)
     return StatedRecount(replace(found, passed=passed), unverified)
 
 

@@ -26,8 +26,8 @@ from schemas.job.publish import counts_people
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from tasks.recount.original import Original
-from tasks.recount.published_values import PublishedHolders, PublishedSource, published_source
-from tasks.recount.rows import RowsHere
+from tasks.recount.published_values import PublishedSource, UnitRelation, published_source
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.spreads import make_source_distribution, models_counted, uncounted_without_source
 from tasks.store.database import quote
 
@@ -63,10 +63,10 @@ def published_table(
     job: Job,
     original: Original,
     read: ReadTable,
-    whole: ReadTable | None,
+    source_rows: ReadTable | None,
     key_types: Sequence[pa.DataType],
 ) -> PublishedSource | None:
-    """Return a table's source with published values, None if unknown; ``whole`` gets the values too.
+    """Return a table's source with published values, None if unknown; ``source_rows`` gets the values too.
 
     Orphans belong to no person.
 
@@ -74,41 +74,41 @@ def published_table(
         The source as it is published; None where nothing can be said, because another source is not at hand.
 
     Args:
-        connection: The database; from here on the rows of ``whole`` have their values as they are published.
+        connection: The database; from here on the rows of ``source_rows`` have their values as they are published.
         job: The table as a job of its own.
         original: Its source.
         read: The table as it is written.
-        whole: Its source as it is joined; None where another source is not at hand.
+        source_rows: Its source as it is joined; None where another source is not at hand.
         key_types: Types of the columns of the unit's key.
     """
     if not job.columns.ways:
         return PublishedSource(original)
-    if whole is None:
+    if source_rows is None:
         return None
     person = "person"
     # Names know no case.
-    while any(column[1:-1].lower().startswith(person) for column in whole.sensitive):
+    while any(column[1:-1].lower().startswith(person) for column in source_rows.sensitive):
         person += "*"
     keys = {quote(f"{person} {place}"): dtype for place, dtype in enumerate(key_types)}
-    kept = {column: whole.at(column) for column in whole.sensitive}
+    kept = {column: source_rows.at(column) for column in source_rows.sensitive}
     named = ", ".join([*(f"{place} AS {column}" for column, place in kept.items()), f"person AS {quote(person)}"])
-    owned = f"(SELECT {named} FROM {row_person_table(whole)})"
+    owned = f"(SELECT {named} FROM {row_person_table(source_rows)})"
     held = f"FROM {owned} WHERE {quote(person)} IS NOT NULL"
     if keys:
         # Keys are unique, so that the join neither loses nor repeats a row.
         names = ", ".join(f"k.k{place} AS {name}" for place, name in enumerate(keys))
         held = f"SELECT o.*, {names} FROM ({held}) AS o JOIN {KEYS_OF_PERSONS} AS k ON o.{quote(person)} = k.person"
-    holders = PublishedHolders(f"({held})", keys or {quote(person): pa.int64()})
-    published = published_source(job, RowsHere(connection, read.relation, original.relation), original, holders)
+    holders = UnitRelation(f"({held})", keys or {quote(person): pa.int64()})
+    published = published_source(job, RowsInOneDatabase(connection, read.relation, original.relation), original, holders)
     back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
     connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.relation_of(connection, owned)}')
-    connection.execute(f"DROP TABLE {row_person_table(whole)}")
-    connection.execute(f'ALTER TABLE "as published" RENAME TO {row_person_table(whole)}')
+    connection.execute(f"DROP TABLE {row_person_table(source_rows)}")
+    connection.execute(f'ALTER TABLE "as published" RENAME TO {row_person_table(source_rows)}')
     return published
 
 
 def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]) -> list[str]:
-    """Return faults for shared columns with values of fewer than k persons; join persons first."""
+    """Return faults for shared columns with values of fewer than k persons; needs the persons of rows."""
     k, faults = job.privacy.k, list[str]()
     for table, read in tables.items():
         for name, way in table_job(job, table).columns.ways.items():
@@ -127,9 +127,9 @@ def value_faults(
     originals: Mapping[str, Original | None],
     connection: duckdb.DuckDBPyConnection,
     tables: Mapping[str, ReadTable],
-    whole: Mapping[str, ReadTable],
+    source_rows: Mapping[str, ReadTable],
 ) -> list[str]:
-    """Return faults for histories that break l or t, or a holder limit; count histories first.
+    """Return faults for histories that break l, t or a limit of holders; needs the tables of histories.
 
     A history without a row of a table publishes no value of it, and is not asked.
 
@@ -138,23 +138,23 @@ def value_faults(
         originals: The sources. Where one is not available, what is measured from the source is not counted.
         connection: The database, with the persons of rows and the texts of histories.
         tables: The written tables.
-        whole: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
+        source_rows: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
     """
     asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
     faults = []
     for table, of_table in asked.items():
-        for kind, column, spec in models_counted(of_table, by_people=True, with_source=bool(whole)):
+        for kind, column, spec in models_counted(of_table, by_people=True, with_source=bool(source_rows)):
             quoted = '"' + column.replace('"', '""') + '"'
             values = history_values_sql(tables[table], tables[job.tree.unit], quoted)
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values}")
-            everywhere = source_value_persons_sql(whole.get(table, tables[table]), quoted)
+            everywhere = source_value_persons_sql(source_rows.get(table, tables[table]), quoted)
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
             types = originals.get(table) or Original("", pa.schema([]))
             levels = make_source_distribution(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
             [(failing, classes, _)] = connection.execute(kind.statement(VALUES, ["combination"], "value", spec, levels)).fetchall()
             if failing:
                 faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
-            if kind.held is not None and (whole or not kind.held_of_source):
+            if kind.held is not None and (source_rows or not kind.held_of_source):
                 nulls = kind.of_whole or spec.nulls == "value"
                 [(held,)] = connection.execute(
                     holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, counts_nulls=nulls)

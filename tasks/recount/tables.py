@@ -40,7 +40,7 @@ from schemas.relational.tree import TableTree
 from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from tasks.recount.original import Original, sources_at_hand
 from tasks.recount.published_values import column_losses
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.table_values import few_persons_faults, published_table, source_owners, value_faults
 from tasks.recount.truth import compare_with_source
 from tasks.recount.untreated_tables import UntreatedTables, count_untreated
@@ -316,7 +316,7 @@ def _held_against_source(
     plain = [name for name in pq.read_schema(written.files[table][0]).names if quote(name) not in linking]
     if not plain:
         return {}, faults
-    rows = RowsHere(connection, without, original.relation)
+    rows = RowsInOneDatabase(connection, without, original.relation)
     truth = compare_with_source(of_table, rows, original, _claim(written, of_table, table))
     faults += [f"'{table}': {fault}" for fault in truth.faults]
     return {name: loss.penalty for name, loss in column_losses(of_table, rows, original).items()}, faults

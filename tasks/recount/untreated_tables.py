@@ -100,7 +100,7 @@ def count_untreated(
     k: int,
     known_rows: int | None,
 ) -> UntreatedCounts:
-    """Return value counts of untreated columns, and who stands out by them; join persons first.
+    """Return value counts of untreated columns, and who stands out by them; needs the persons of rows.
 
     Args:
         connection: The database.
@@ -147,7 +147,7 @@ def _together(
 
 
 def column_counts(connection: duckdb.DuckDBPyConnection, table: ReadTable, names: Collection[str]) -> dict[str, Counts]:
-    """Return by column the distinct, unique and all values, and persons; join persons first."""
+    """Return by column the distinct, unique and all values, and persons; needs the persons of rows."""
     found: dict[str, Counts] = {}
     for name in names:
         [(distinct, alone, values, persons)] = connection.execute(column_persons_sql(table, quote(name))).fetchall()

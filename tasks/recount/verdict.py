@@ -105,7 +105,7 @@ def _values(job: Job, rows: ReleaseRows, original: Original, name: str) -> tuple
         every = f"FROM ({counted_at_sql(records, dict(zip(own, persons.values(), strict=True)))})"
         # A value at which nobody counts is a value all the same.
         every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {rows.source}"
-        counted = rows.counted(f"SELECT value, sum(people)::BIGINT AS records FROM ({every}) GROUP BY value", "source")
+        counted = rows.relation_of_query(f"SELECT value, sum(people)::BIGINT AS records FROM ({every}) GROUP BY value", "source")
     else:
         counted = rows.grouped("source", value_groups(rows.source, column))
     found = fetch_columns(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
@@ -259,7 +259,7 @@ def _pseudonym_faults(job: Job, rows: ReleaseRows, original: Original | None) ->
         [counts] = rows.connection.execute(f"FROM {rows.grouped('release', _forms(job, rows, one))}").fetchall()
         shared = None
         if pseudonyms_are_compared(one) and one.name in known:
-            same = rows.counted(shared_sql(rows.release, rows.source, column), "release", "source")
+            same = rows.relation_of_query(shared_sql(rows.release, rows.source, column), "release", "source")
             [shared] = rows.connection.execute(f"FROM {same}").fetchall()
         faults += pseudonym_faults(one, masks, counts, shared)
     return faults

@@ -74,7 +74,7 @@ class PersonRows:
 
     @property
     def store(self) -> Store:
-        """The artefact store."""
+        """The store that holds the artefacts of the released tables."""
         return self.given.store
 
     @cached_property
@@ -195,12 +195,12 @@ class KeptPersons:
 
     Attributes:
         rows: The persons.
-        by: The columns.
+        digested: The columns.
         key: The columns that name a person.
     """
 
     rows: PersonRows
-    by: DigestedColumns
+    digested: DigestedColumns
     key: Sequence[str]
 
     def contents(self) -> pa.Table:
@@ -208,14 +208,14 @@ class KeptPersons:
 
         They are ``content``, ``person``, ``untreated``, ``value_0`` …, and those of how values stand together.
         """
-        found = {"content": self._together(self.by.names)}
+        found = {"content": self._together(self.digested.names)}
         if self.key:
             found["person"] = self.rows.persons(self.key)
-        if self.by.untreated:
-            found["untreated"] = self._together(self.by.untreated, published=True)
-        found |= {f"value_{number}": self._value(number) for number in range(len(self.by.values))}
-        if self.by.shown:
-            found |= arrangements(self.rows, self.by, self._withheld)
+        if self.digested.untreated:
+            found["untreated"] = self._together(self.digested.untreated, published=True)
+        found |= {f"value_{number}": self._value(number) for number in range(len(self.digested.values))}
+        if self.digested.shown:
+            found |= arrangements(self.rows, self.digested, self._withheld)
         return pa.table(found)
 
     def sets(self) -> pa.Table:
@@ -236,7 +236,7 @@ class KeptPersons:
         for name in names:
             of_table = self.rows.columns[name]
             by_table.setdefault(of_table.table, []).append(of_table.column)
-            if name in self.by.names:
+            if name in self.digested.names:
                 linking.setdefault(of_table.table, []).append(of_table.column)
         batches = self.rows.rows_of(unit, by_table.pop(unit, []), published=published, folded=linking.get(unit, ()))
         total = np.concatenate([row_digests(batch.digests, len(batch.whose)) for batch in batches])
@@ -257,7 +257,7 @@ class KeptPersons:
     def _sets(self) -> Mapping[int, ValueSets]:
         """The value sets of columns with several values per person, by the number of the column."""
         found = {}
-        for number, name in enumerate(self.by.values):
+        for number, name in enumerate(self.digested.values):
             column = self.rows.columns[name]
             if column.table != self.rows.given.job.tree.unit:
                 held = ValueSets(self.rows.given.persons)
@@ -270,11 +270,11 @@ class KeptPersons:
     def _value(self, number: int) -> pa.Array:
         if held := self._sets.get(number):
             return pa.array(held.sets, mask=~held.there)
-        table, column = self.rows.columns[self.by.values[number]]
+        table, column = self.rows.columns[self.digested.values[number]]
         return pa.array(np.concatenate([batch.digests[0] for batch in self.rows.rows_of(table, [column], published=True)]))
 
 
-def arrangements(rows: PersonRows, by: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests]:
+def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests]:
     """Return by kind a digest of each person's joined rows (values, labels or both), shape (persons,).
 
     Whose values are all the same may still publish another history: where two visits exchange their nights, or a condition is another
@@ -285,14 +285,14 @@ def arrangements(rows: PersonRows, by: DigestedColumns, withheld: Mapping[str, N
 
     Args:
         rows: The persons.
-        by: The columns: ``shown`` of published values, and ``labels`` of quasi-identifiers.
+        digested: The columns: ``shown`` of published values, and ``labels`` of quasi-identifiers.
         withheld: Which rows of each table are not published, shape (rows,).
     """
     given = rows.given
     below: dict[str, dict[str, dict[str, Digests]]] = {table: {} for table in given.job.tree.tables}
     whole: dict[str, list[Digests]] = {kind: [] for kind in ARRANGEMENTS}
     for table in reversed(given.job.tree.tables):
-        columns = {kind: _columns(rows, table, names) for kind, names in ((ARRANGED_VALUES, by.shown), (ARRANGED_LABELS, by.labels))}
+        columns = {ARRANGED_VALUES: _columns(rows, table, digested.shown), ARRANGED_LABELS: _columns(rows, table, digested.labels)}
         columns[ARRANGED] = columns[ARRANGED_LABELS] + columns[ARRANGED_VALUES]
         children, chain = below.pop(table), given.chain(table)
         if chain and not columns[ARRANGED] and not children:
@@ -325,7 +325,7 @@ def _columns(rows: PersonRows, table: str, names: Sequence[str]) -> list[str]:
 class ByColumns(NamedTuple):
     """The columns that are digested, and the columns that name a person."""
 
-    by: DigestedColumns
+    digested: DigestedColumns
     key: tuple[str, ...]
 
 
@@ -346,14 +346,14 @@ def write_digests(table: pa.Table, path: Path) -> int:
 PERSON_CONTENTS = FileStep(
     "person_contents",
     make=_contents,
-    reads=lambda given, item: [given.key, [list(part) for part in item.by], list(item.key)],
+    reads=lambda given, item: [given.key, [list(part) for part in item.digested], list(item.key)],
     phase="overlaps",
 )
 """By what the persons of a release are linked with those of others."""
 PERSON_SETS = FileStep(
     "person_sets",
     make=_sets,
-    reads=lambda given, item: [given.key, [list(part) for part in item.by], list(item.key)],
+    reads=lambda given, item: [given.key, [list(part) for part in item.digested], list(item.key)],
     phase="overlaps",
 )
 """Which values each set of a person's values in one column has."""

@@ -61,13 +61,13 @@ class ComparedTables:
         known: Its persons.
         registry: The registry; None for a release that is made to be counted and removed again.
         joining: What its pseudonyms join it to.
-        said: What its manifest says of earlier releases.
+        stated: What its manifest says of earlier releases.
     """
 
     known: ComparablePersons
     registry: ReleaseRegistry | None
     joining: Joining
-    said: dict[str, Any]
+    stated: dict[str, Any]
 
     def enter(self, manifest: TablesManifest) -> Registered | None:
         """Write history and registry entries of a release before publication; None without a registry.
@@ -144,7 +144,7 @@ class ShownTables:
 
     @property
     def store(self) -> Store:
-        """The artefact store."""
+        """The store of the run, in which digests of the shown tables are cached."""
         return self.run.store
 
     def table(self, name: str) -> ShownTable:
@@ -249,16 +249,16 @@ class ComparablePersons(KnownRecords):
         """Return the columns whose digests this release keeps, singly and joined over tables."""
         return super().digested.arranged()
 
-    def parts(self, by: DigestedColumns) -> Sequence[KeptRecords]:
+    def parts(self, columns: DigestedColumns) -> Sequence[KeptRecords]:
         """Return one part of the persons' histories and digests; raise ``UnmeasuredError`` if incomparable."""
         if reason := self.unmeasured:
             raise UnmeasuredError(reason)
-        contents, sets = self.digest_tables(by)
+        contents, sets = self.digest_tables(columns)
         return [KeptRecords(files=(), members=PERSON_CLASSES.result(self.rows, self.histories), contents=contents, sets=sets)]
 
-    def digest_tables(self, by: DigestedColumns) -> tuple[Artifact, Artifact]:
+    def digest_tables(self, columns: DigestedColumns) -> tuple[Artifact, Artifact]:
         """Return the artefacts of the persons' digests and of their value sets, stored or made."""
-        item = ByColumns(by, tuple(name for name, _ in self.person_columns))
+        item = ByColumns(columns, tuple(name for name, _ in self.person_columns))
         made = KeptPersons(self.rows, *item)
 
         def find(step: FileStep[PersonRows, ByColumns], content: str) -> Artifact:

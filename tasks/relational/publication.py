@@ -127,7 +127,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
     known = ComparablePersons.of(given, counted.persons, NumberedHistories(numbered, digests))
     shown = ShownTables(known.run, given.job, files_by_table(staged, staging, given.job.tables), digests, given.release)
     with compared_tables(known, shown) as compared:
-        manifest = _manifest(given, outcome, staged, counted).model_copy(update=_with_earlier(attacks, compared) | compared.said)
+        manifest = _manifest(given, outcome, staged, counted).model_copy(update=_with_earlier(attacks, compared) | compared.stated)
 
         def finish() -> TablesManifest:
             made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="microseconds")})
@@ -184,7 +184,7 @@ def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str
         return {}
     from tasks.attacks.release_attack import earlier_attacks  # noqa: PLC0415 - as above
 
-    said = compared.said
+    said = compared.stated
     refused = compared.known.run.job.overlaps == "refuse"
     return attacks | {"attacks": (*attacks["attacks"], *earlier_attacks(said["overlaps"] or (), said["joined"] or (), refused=refused))}
 

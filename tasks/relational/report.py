@@ -14,7 +14,7 @@ from schemas.release.figures import (
     passthrough_warnings,
     reason_of_combinations,
     reason_of_identifying_columns,
-    reported_sentence,
+    reported_count_text,
     together_warning,
 )
 from tasks.store.keys import code_of
@@ -147,7 +147,7 @@ def _untreated_sentences(manifest: TablesManifest) -> list[str]:
         for name, column in (one.passthrough or {}).items():
             told.append(
                 f"'{name}' of '{table}' is published as it is: {counted(column.distinct, 'value')}, "
-                f"{counted(column.unique_records, 'record')} and {reported_sentence(column.unique_persons, k)} persons alone with theirs."
+                f"{counted(column.unique_records, 'record')} and {reported_count_text(column.unique_persons, k)} persons alone with theirs."
             )
         told += [f"Warning of '{table}': {sentence}" for sentence in passthrough_warnings(one.passthrough or {})]
         told += [f"'{table}', row by row: {sentence}" for sentence in _together_sentences(one, k)]

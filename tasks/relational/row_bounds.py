@@ -60,12 +60,12 @@ class RowsOfPersons:
 
     @property
     def persons(self) -> int:
-        """Number of persons."""
+        """Number of persons in the unit's table, counted in the database."""
         [(persons,)] = self._connection.execute(f"SELECT count(*) FROM {_rows(self._tree.unit)}").fetchall()
         return int(persons)
 
-    def count_rare_persons(self, most: int, k: int) -> int:
-        """Return how many persons have row counts that fewer than k share, if ``most`` rows each are kept.
+    def count_rare_persons(self, row_bound: int, k: int) -> int:
+        """Return how many persons have row counts that fewer than k share if each keeps ``row_bound`` rows.
 
         Numbers of rows are those below each row too, as a history shows them.
         """
@@ -79,15 +79,15 @@ class RowsOfPersons:
                 )
                 joins.append(f"LEFT JOIN ({lists}) AS c{place} ON c{place}.above = m.key")
                 shapes.append(f"coalesce(c{place}.shape, '-')")
-            kept = "" if table == self._tree.unit else f"WHERE m.number <= {most:d}"
+            kept = "" if table == self._tree.unit else f"WHERE m.number <= {row_bound:d}"
             statement = f"SELECT m.nearest, m.above, {' || '.join(shapes)} AS shape FROM {_rows(table)} AS m {' '.join(joins)} {kept}"
             self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_shapes(table)} AS {statement}")
         groups = f"SELECT count(*) AS persons FROM {_shapes(self._tree.unit)} GROUP BY shape HAVING count(*) < {k:d}"
         [(persons,)] = self._connection.execute(f"SELECT coalesce(sum(persons), 0)::BIGINT FROM ({groups})").fetchall()
         return int(persons)
 
-    def count_rows_beyond(self, most: int) -> dict[str, int]:
-        """Return by table about how many rows a bound of ``most`` rows per person withholds.
+    def count_rows_beyond(self, row_bound: int) -> dict[str, int]:
+        """Return by table about how many rows a bound of ``row_bound`` rows per person withholds.
 
         What hangs from them is counted too.
         The run draws rows that stay, and here the first do, so that tables below others may lose a few more or fewer.
@@ -98,7 +98,7 @@ class RowsOfPersons:
             kept = " OR ".join(
                 f"(m.nearest = {place} AND EXISTS (SELECT 1 FROM {_kept(other)} AS p WHERE p.key = m.above))" for place, other in parents
             )
-            few = "" if table == self._tree.unit else f"QUALIFY row_number() OVER (PARTITION BY person ORDER BY number) <= {most:d}"
+            few = "" if table == self._tree.unit else f"QUALIFY row_number() OVER (PARTITION BY person ORDER BY number) <= {row_bound:d}"
             rows = f"SELECT m.* FROM {_rows(table)} AS m WHERE {kept or 'true'} {few}"
             self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {_kept(table)} AS {rows}")
             if table != self._tree.unit:

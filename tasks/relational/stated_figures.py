@@ -27,7 +27,7 @@ DIGITS = 12
 NO_REPORT = "The report was held against its digest alone: the manifest does not state enough to make it again."
 
 
-def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, ReleasedTable]:
+def rows_of_tables(given: ReleasedTables, recount: TablesRecount) -> dict[str, ReleasedTable]:
     """Return each table's manifest entry: row counts by fate, None where below k, levels and columns.
 
     Released rows are those of the recounted files. Where fewer than k persons are left out, no table says how many rows it had: persons
@@ -39,7 +39,7 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
     few = not may_publish_count(int((~published).sum()), k)
     for table in given.job.tables:
         levels = given.published_levels(table)
-        rows, released = given.tables[table].rows, counted.records[table]
+        rows, released = given.tables[table].rows, recount.records[table]
         orphans, suppressed, lost = 0, rows - released, ~published
         if given.chain(table):
             orphans, suppressed, lost = 0, 0, np.zeros(given.persons, np.bool_)
@@ -64,19 +64,19 @@ def rows_of_tables(given: ReleasedTables, counted: TablesRecount) -> dict[str, R
             suppressed=suppressed if stated else None,
             orphans=orphans if many_nobodys else None,
             levels=levels,
-            passthrough=reported_columns(given.tables[table].table.run.passthrough, counted.passed[table], k),
-            passthrough_together=counted.together.get(table),
-            sensitive_together=counted.sensitive_together.get(table),
+            passthrough=reported_columns(given.tables[table].table.run.passthrough, recount.passed[table], k),
+            passthrough_together=recount.together.get(table),
+            sensitive_together=recount.sensitive_together.get(table),
         )
     return found
 
 
 def reported_columns(
-    columns: Mapping[str, PassedColumn], counted: Mapping[str, tuple[int, int, int, int]], k: int
+    columns: Mapping[str, PassedColumn], untreated_counts: Mapping[str, tuple[int, int, int, int]], k: int
 ) -> dict[str, PassedColumnOfPersons]:
     """Return untreated columns' figures by the recounted files of a table, small counts left out."""
     told = {}
-    for name, (distinct, alone, values, persons) in counted.items():
+    for name, (distinct, alone, values, persons) in untreated_counts.items():
         one = columns[name]
         told[name] = PassedColumnOfPersons(
             distinct=distinct,

@@ -52,7 +52,7 @@ def data_files(release: Path) -> list[Path]:
     return found
 
 
-def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED) -> bool:
+def is_listed(path: Path, digest: str, size: int | None, most_bytes: int = MOST_LISTED) -> bool:
     """Return whether a file of a release has the digest and size that its manifest lists.
 
     A file of another size is not read.
@@ -61,11 +61,11 @@ def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED
         path: The file.
         digest: Its SHA-256, as the manifest has it.
         size: Its bytes, as the manifest has them; None where an earlier version made it.
-        most: Bytes that are read where the manifest does not say how many there are.
+        most_bytes: Bytes that are read where the manifest does not say how many there are.
     """
     try:
         there = path.lstat().st_size
-        return (there <= most if size is None else there == size) and file_digest(path) == digest
+        return (there <= most_bytes if size is None else there == size) and file_digest(path) == digest
     except OSError:
         return False
 
@@ -158,11 +158,11 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
 
 
 @contextmanager
-def file_error(what: str) -> Iterator[None]:
+def file_error(release_name: str) -> Iterator[None]:
     """Raise ``VerificationError`` without values for DuckDB errors in the block, except lack of memory.
 
     Args:
-        what: How the release is called.
+        release_name: How the release is called.
     """
     try:
         yield
@@ -173,4 +173,4 @@ def file_error(what: str) -> Iterator[None]:
         if is_short_of_files(error):
             raise
         # The kind alone, because DuckDB's words hold values.
-        raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
+        raise VerificationError(release_name, [f"the files cannot be counted ({type(error).__name__})"]) from None

@@ -89,7 +89,7 @@ def _shares_chart(
     """Draw horizontal bars from 0 to 100 % as inline SVG; the page has the heading."""
     # Always up to 100 %, so that the charts of two releases can be held against each other.
     chart = Chart(title, TABLE_NOTE, series, percent, CHART_STYLES, missing="")
-    return bar_chart(chart, names, most=1.0, headed=False).inline()
+    return bar_chart(chart, names, axis_end=1.0, headed=False).inline()
 
 
 def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:

@@ -230,11 +230,11 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     return make_report(manifest, terms, found, examples_of(what, files, manifest, terms))
 
 
-def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
+def recount_release_files(release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
     """Return a recount of the classes in a release's data files, by its manifest without the job.
 
     Args:
-        what: How the release is called in a message.
+        release_name: How the release is called in a message.
         files: The data files.
         manifest: Gives k and the format of CSV files.
         terms: Give the columns under which the quasi-identifiers are published.
@@ -242,7 +242,7 @@ def recount_release_files(what: str, files: Sequence[Path], manifest: Manifest, 
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
     layout = layout_of(files, manifest.columns)
     # Without a job there is no work folder; what is spilt here is of published files.
-    with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection, file_error(what):
+    with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection, file_error(release_name):
         relation = RecordRelation(relation_of(connection, files, layout))
         return count_classes(connection, relation, columns, manifest.privacy["k"], terms.sensitive)
 

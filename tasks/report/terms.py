@@ -20,7 +20,7 @@ from schemas.job.method import OBJECTIVES, SkaldMethod
 from schemas.job.publish import treatment_sentence
 from schemas.reading.model import plain
 from schemas.registry.hierarchies import HierarchySpec
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 from schemas.release.figures import RepeatedColumn, repeating_identifiers_sentence
 from schemas.release.manifest import Manifest, published_columns
 from schemas.release.report import Limit, PublishedColumn, Report
@@ -71,7 +71,7 @@ LOCAL = "a range or group of its own in every class"
 
 def hierarchy_text(hierarchy: HierarchySpec) -> str:
     """Return words for how a hierarchy groups values, without labels of a tree or file."""
-    return entry_of(hierarchy).words(hierarchy)
+    return hierarchy_kind(hierarchy).words(hierarchy)
 
 
 def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
@@ -86,7 +86,7 @@ def level_text(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
         return "values as they are"
     if level == top:
         return "withheld: one group * for all"
-    steps = entry_of(hierarchy).steps(hierarchy)
+    steps = hierarchy_kind(hierarchy).steps(hierarchy)
     if not steps:
         return f"group {level} steps above the value" if level > 1 else "group one step above the value"
     # Counted from the top, where the steps end whether or not the first of them became level 0.
@@ -248,7 +248,7 @@ class UnitWording:
 
     @property
     def of_persons(self) -> bool:
-        """Return whether the unit is persons."""
+        """Return whether k counts persons here, and not records."""
         return self.one == "person"
 
     def promise(self, k: int) -> str:
@@ -299,7 +299,7 @@ class UnitWording:
         return "Counted from class sizes"
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the limits of counting in this unit."""
+        """Return what k in this unit does not promise, for the limits section of a report."""
         if not self.of_persons:
             return (Limit(text=ONLY_RECORDS, source=""),)
         return (Limit(text=SETS_OF_CLASSES, source=PERSONS),)

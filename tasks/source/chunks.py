@@ -130,7 +130,7 @@ class Chunk(FrozenModel):
 
     @property
     def digests(self) -> frozenset[str]:
-        """The digests of its files."""
+        """SHA-256 of each source file of which the chunk holds rows."""
         return frozenset(piece.file.digest for piece in self.pieces)
 
     @property
@@ -253,10 +253,10 @@ def common_schema(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Sche
     return columns
 
 
-def differences(schema: pa.Schema, columns: pa.Schema) -> pa.Schema | None:
+def differing_fields(file_schema: pa.Schema, expected: pa.Schema) -> pa.Schema | None:
     """Return fields that a file lacks or has in another type, in the type they are read in; None if none."""
-    mine = {field.name: plain_type(field.type) for field in schema}
-    fields = [field for field in columns if mine.get(field.name) != plain_type(field.type)]
+    mine = {field.name: plain_type(field.type) for field in file_schema}
+    fields = [field for field in expected if mine.get(field.name) != plain_type(field.type)]
     return pa.schema([(field.name, plain_type(field.type)) for field in fields]) if fields else None
 
 

@@ -30,18 +30,18 @@ _ESCAPED = re.compile(r"\[[*?[]\]")
 """A mark of a pattern that stands for itself."""
 
 
-def is_hidden(name: str, pattern: str) -> bool:
-    """Return whether a matched name is hidden by a leading ``_`` or ``.`` that the pattern does not name.
+def is_hidden(path: str, pattern: str) -> bool:
+    """Return whether a part of a matched path begins with ``_`` or ``.`` and the pattern does not name it.
 
     Parts that the pattern spells out do not count.
 
     A folder such as ``_region=North`` is a partition. A part of the pattern that itself begins with ``_`` or ``.`` asks for such names.
 
     Args:
-        name: Path or address.
+        path: Path or address.
         pattern: What matched it, written the same way.
     """
-    parts, asked = name.split("/"), pattern.split("/")
+    parts, asked = path.split("/"), pattern.split("/")
     fixed = next((place for place, part in enumerate(asked) if _WILD.search(_ESCAPED.sub("", part))), len(asked))
     spelled = [part for part in asked[fixed:] if part.startswith(("_", "."))]
     return any(_is_aside(part) and not any(fnmatchcase(part, one) for one in spelled) for part in parts[fixed:])
@@ -61,16 +61,16 @@ Names = Callable[[str], list[str]]
 """Gives the names of what lies in a folder; none where there is no such folder."""
 
 
-def table_format(files: Iterable[str], names_in: Names, *, most: int | None = None) -> tuple[str, str] | None:
+def table_format(files: Iterable[str], names_in: Names, *, most_folders: int | None = None) -> tuple[str, str] | None:
     """Return (folder, format) if files belong to a Delta, Hudi or Iceberg table; else None.
 
     Args:
         files: Paths or addresses, without patterns.
         names_in: Lists a folder.
-        most: Folders to look at.
+        most_folders: Folders to look at.
     """
     folders = dict.fromkeys(folder for file in files for folder in _above(file))
-    for folder in list(folders)[:most]:
+    for folder in list(folders)[:most_folders]:
         for mark, words in TABLE_FORMAT_FOLDERS.items():
             found = names_in(f"{folder}/{mark}")
             if any(name.endswith(_ICEBERG) for name in found) if words == "Iceberg" else found:
@@ -92,7 +92,7 @@ def table_format_here(files: Iterable[str]) -> tuple[str, str] | None:
 
 def table_format_there(files: Iterable[str], names_in: Names) -> tuple[str, str] | None:
     """Return (folder, format) if objects belong to a Delta, Hudi or Iceberg table; else None."""
-    return table_format(files, names_in, most=_DEEPEST)
+    return table_format(files, names_in, most_folders=_DEEPEST)
 
 
 def _above(file: str) -> list[str]:

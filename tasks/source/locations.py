@@ -246,7 +246,7 @@ Partition: TypeAlias = tuple[tuple[str, str | None, str], ...]
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """Return the Arrow type of a type of ``source.types``."""
+    """Return the Arrow type of a type name of ``source.types``; ``decimal(p, s)`` is read from its text."""
     if name in ARROW_TYPES:
         return ARROW_TYPES[name]
     precision, scale = re.findall(r"\d+", name)

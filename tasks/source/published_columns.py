@@ -170,16 +170,16 @@ def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, value
     return int(found), int(records)
 
 
-def fewest_people(counted: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
+def fewest_people(people_of_values: pa.Table, kind: pa.DataType, among: pa.Array) -> Any:
     """Return the value that the fewest people have, among allowed ones, as an array of length one.
 
     Args:
-        counted: As ``people_of_value`` returns it.
+        people_of_values: As ``people_of_value`` returns it.
         kind: Type of the column.
         among: Shape (m,), whether each of its values may be taken.
     """
-    people = np.where(np.asarray(among), np.asarray(counted["people"].combine_chunks()), np.iinfo(np.int64).max)
-    return as_typed(counted["value"].combine_chunks(), kind)[int(np.argmin(people)) :][:1]
+    people = np.where(np.asarray(among), np.asarray(people_of_values["people"].combine_chunks()), np.iinfo(np.int64).max)
+    return as_typed(people_of_values["value"].combine_chunks(), kind)[int(np.argmin(people)) :][:1]
 
 
 PUBLISHED = StepCode("publish", __name__)

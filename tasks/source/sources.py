@@ -20,7 +20,7 @@ from schemas.registry.treatment_kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
 from tasks.source.apart import LengthInspection, lengths_unpacked
-from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, common_schema, differences
+from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, common_schema, differing_fields
 from tasks.source.listing import stat_of, while_stable
 from tasks.source.locations import Located, Readable, is_object, locate_source_files, partitions, with_partition
 from tasks.source.object_inspection import inspect_objects, is_read_here
@@ -161,7 +161,7 @@ def read_source(run: Run) -> ChunkedSource:
     if job.source.drift == "freeze":
         check_same_columns(names, schemas)
     columns = common_schema(names, schemas) if len(files) > 1 else schemas[0]
-    files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
+    files = [file.model_copy(update={"drift": differing_fields(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
     payload = _payload(job, columns)
     _check_lengths(job, files)
     treated = _treated_types(job, columns)

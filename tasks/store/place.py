@@ -63,12 +63,12 @@ class Place(ABC):
         """Return whether a path or address lies in this place."""
 
     @abstractmethod
-    def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
+    def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes | None:
         """Return the content of a small file; None if there is none, no bytes if it cannot be read.
 
         Args:
             name: The file, which others may have written.
-            most: How many bytes it may have.
+            most_bytes: How many bytes it may have.
         """
 
     @abstractmethod
@@ -107,10 +107,10 @@ class FolderPlace(Place):
         path, folder = Path(location), self.folder
         return any(one.is_relative_to(above) for one in (path, real_path(path)) for above in (folder, real_path(folder)))
 
-    def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
+    def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes | None:
         """Return the content of a regular file; None if missing, no bytes for a link or an unreadable one."""
         try:
-            return content_of(self.folder / name, most, may_be_link=False)
+            return content_of(self.folder / name, most_bytes, may_be_link=False)
         except FileNotFoundError:
             return None
         except OSError:
@@ -219,11 +219,11 @@ class Bucket(Place):
         """Return whether an object of this name exists."""
         return self.entry(name) is not None
 
-    def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
+    def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes | None:
         """Return the content of a small object; None if there is none, no bytes if it has too many."""
         with sanitised_errors(self.location_of(name)):
             try:
-                content: bytes = self._system.cat_file(self._key(name), end=most + 1)
+                content: bytes = self._system.cat_file(self._key(name), end=most_bytes + 1)
             except FileNotFoundError:
                 return None
             except Exception:  # as for `sanitised_errors`; of nothing, stores give no part
@@ -231,7 +231,7 @@ class Bucket(Place):
                 if there is None or there.size:
                     raise
                 return b""
-        return content if len(content) <= most else b""
+        return content if len(content) <= most_bytes else b""
 
     def create(self, name: str, content: bytes) -> str | None:
         """Write an object where there is none and return its tag; None if there is one already."""

@@ -67,7 +67,7 @@ class Step(ABC, Generic[G_contra, Item_contra, R_co]):
         """Return the results of some items from the store, or make them now."""
 
     def key(self, given: G_contra, item: Item_contra) -> Key:
-        """Return the key of an item's result."""
+        """Return the key of an item's result: a digest of what is read, the settings and the step's code."""
         return self.key_by(given, self.reads(given, item))
 
     def key_by(self, given: G_contra, read: object) -> Key:

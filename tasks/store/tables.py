@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from core.columns.column_types import in_utc
 from core.columns.data_parallel import LEAST_ROWS, each_in_parallel, threads_here
-from core.columns.domains import Counted, Domain, rows_of_axis, value_column
+from core.columns.domains import Domain, QidValueCounts, rows_of_axis, value_column
 from schemas.errors.base import StorageError
 from schemas.tables import ColumnSchema, TableSchema
 from tasks.store.store import Artifact, Store
@@ -159,10 +159,10 @@ def _goes_on(last: pa.Table, block: pa.Table) -> bool:
 
 def load_domains(store: Store, artifact: Artifact, names: Sequence[str]) -> tuple[Domain, ...]:
     """Return the domains in a stored domain table, one per column in the order of ``names``."""
-    return tuple(axis.domain(name) for axis, name in zip(load_counted(store, artifact, len(names)), names, strict=True))
+    return tuple(axis.domain(name) for axis, name in zip(load_value_counts(store, artifact, len(names)), names, strict=True))
 
 
-def load_counted(store: Store, artifact: Artifact, axis_count: int) -> list[Counted]:
+def load_value_counts(store: Store, artifact: Artifact, axis_count: int) -> list[QidValueCounts]:
     """Return values and counts in a stored domain table, read one column at a time."""
     try:
         with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
@@ -175,7 +175,7 @@ def load_counted(store: Store, artifact: Artifact, axis_count: int) -> list[Coun
         raise StorageError.malformed(artifact.step, ["not readable"]) from None
 
 
-def _rows_of(file: pq.ParquetFile, held: Sequence[tuple[int, int]], position: int) -> Counted:
+def _rows_of(file: pq.ParquetFile, held: Sequence[tuple[int, int]], position: int) -> QidValueCounts:
     """Return the rows of a file that belong to one column, from the columns of its row groups."""
     groups = [number for number, (least, most) in enumerate(held) if least <= position <= most]
     wanted = ["qid", "count", value_column(position), *(["persons"] if "persons" in file.schema_arrow.names else [])]

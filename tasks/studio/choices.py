@@ -209,7 +209,7 @@ def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
     return SampleClasses(made.labels, made.sizes, 0.0, int(cells.counts[failing].sum()))
 
 
-def best_node(job: Job, front: ParetoFront | None) -> Node | None:
+def preferred_node(job: Job, front: ParetoFront | None) -> Node | None:
     """Return the node a job would take of a Pareto front: its named one, or the one of least loss.
 
     A named node is returned whatever it suppresses. Else only nodes within the suppression limit count; None if there is none.

@@ -23,7 +23,7 @@ from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from schemas.errors.base import SkaldError
 from schemas.job.columns import REST, ROLES, QuasiIdentifier
 from schemas.job.job import Job
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 from tasks.planning.pareto_page import level_mark
 from tasks.studio.job_text import comments_behind
 from tasks.studio.sample import PeopleSample, value_text
@@ -182,7 +182,7 @@ def shown_hierarchy(job: Job, qid: QuasiIdentifier, sample: PeopleSample, least:
         sample: Of its source.
         least: People who must share a label for it to be shown.
     """
-    kind, words = qid.hierarchy.kind, entry_of(qid.hierarchy).words(qid.hierarchy)
+    kind, words = qid.hierarchy.kind, hierarchy_kind(qid.hierarchy).words(qid.hierarchy)
     steps = job.columns.normalised.get(qid.name, [])
     domain = sample.domain(qid.name, steps)
     try:

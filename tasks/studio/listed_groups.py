@@ -22,7 +22,7 @@ from schemas.errors.base import StorageError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
 from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec
-from schemas.registry.hierarchy_kinds import entry_of
+from schemas.registry.hierarchy_kinds import hierarchy_kind
 from tasks.planning.listed_hierarchies import DELIMITERS, FOLDER, write_listed
 from tasks.store.files import private_folder
 from tasks.studio.sample import PeopleSample
@@ -67,7 +67,7 @@ class ListedGroups(NamedTuple):
 
 def rows_of_listed_hierarchy(job: Job, name: str, spec: HierarchySpec) -> list[tuple[str, ...]]:
     """Return the rows (value, then its labels) of a listed hierarchy; raise for other kinds."""
-    read = entry_of(spec).table
+    read = hierarchy_kind(spec).table
     if read is None:
         raise HierarchyError("This hierarchy lists no values. Make a list of groups first.")
     table = read(name, spec, job.folder)

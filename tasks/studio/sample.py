@@ -93,14 +93,14 @@ class PeopleSample:
         # Each has one record here, so that records are people.
         return Domain(name, values.take(order), numbers, nulls, numbers if self.unit == "person" else None)
 
-    def shared_values(self, name: str, least: int, most: int | None = None) -> list[tuple[str, int]]:
+    def shared_values(self, name: str, least: int, most_values: int | None = None) -> list[tuple[str, int]]:
         """Return the values that at least ``least`` people share, as text with counts, most frequent first.
 
-        These are the ``most`` most frequent ones; None for all.
+        These are the ``most_values`` most frequent ones; None for all.
         """
         domain = self.domain(name)
         kept = np.flatnonzero(domain.counts >= least)
-        ordered = kept[np.argsort(-domain.counts[kept], kind="stable")][:most]
+        ordered = kept[np.argsort(-domain.counts[kept], kind="stable")][:most_values]
         texts = domain.values.take(pa.array(ordered)).to_pylist()
         return [(value_text(value), int(domain.counts[place])) for value, place in zip(texts, ordered.tolist(), strict=True)]
 
@@ -129,7 +129,7 @@ class PeopleSample:
 
 
 def value_text(value: object) -> str:
-    """Return a value as text for people."""
+    """Return a value as the studio shows it: floats with 12 digits, ``true`` and ``false``, else ``str``."""
     if isinstance(value, float):
         return f"{value:.12g}"
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)

@@ -28,7 +28,7 @@ from schemas.release.manifest import Manifest
 from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures, Terms
 from tasks.recount.people import Counts, columns_to_combine, count_combinations
 from tasks.recount.recount import risk_faults
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.release.files import layout_of, relation_of
 from tasks.release.manifest import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
@@ -63,7 +63,7 @@ def count_promises(
     with TemporaryDirectory(prefix="skald-verify-") as spill, database(terms.memory, Path(spill)) as connection:
         source = relation_of(connection, files, layout_of(files, manifest.columns))
         try:
-            together = _together(RowsHere(connection, source), manifest, terms)
+            together = _together(RowsInOneDatabase(connection, source), manifest, terms)
             for kind, column, asked in _told_by_files(manifest):
                 statement = kind.statement(source, qids, quote(column), _spec(release_name, kind, asked))
                 [(failing, classes, worst)] = connection.execute(statement).fetchall()
@@ -82,7 +82,7 @@ def count_promises(
     return replace(recount, measured={"l": measured} if measured else {}, together=together), faults
 
 
-def _together(rows: RowsHere, manifest: Manifest, terms: Terms) -> Counts:
+def _together(rows: RowsInOneDatabase, manifest: Manifest, terms: Terms) -> Counts:
     """Count what the columns of each role disclose together, by the roles in the manifest."""
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
     columns = columns_to_combine(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
@@ -196,6 +196,7 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
     told += [] if is_its_job else ["asked", "hierarchies", "node"]
     told += TOGETHER if manifest.persons is not None and not recount.together else []
     told += ["persons"] if manifest.persons is not None and recount.persons is None else []
+    told += ["population"] if manifest.population and job is not None and recount.population is None else []
     return tuple(dict.fromkeys(told))
 
 

@@ -120,7 +120,7 @@ def newer_releases(location: str, release: Path, manifest: Manifest | TablesMani
 
 
 def newer_releases_sentence(newer: tuple[str, ...]) -> str:
-    """Return a sentence that names the newest of some newer releases, which must not be empty."""
+    """Return a sentence that names the newest of newer releases, given newest first; none is an error."""
     more = f" and {len(newer) - 1:,} more" if len(newer) > 1 else ""
     return f"This is not the newest release of its job: beside it lies '{newer[0]}'{more}, made later."
 

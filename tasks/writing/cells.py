@@ -50,7 +50,7 @@ class CellRewriting(Rewriting):
 
     @property
     def published(self) -> Recoding:
-        """Return the recoding of cells."""
+        """Load the recoding that gives each cell's class and each class's labels and size."""
         return load_recoding(self.job, self.coding, self.recoding, self.store)
 
     def class_inputs(self, place: ChunkPosition) -> list[object]:

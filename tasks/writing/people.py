@@ -152,17 +152,17 @@ class KeptRecords(FrozenModel):
         return not self.files
 
 
-def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], kept: pa.Table) -> int:
+def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], digests: pa.Table) -> int:
     """Write each record's class and digests of a fragment to Parquet; return the number of records.
 
     Args:
         path: The file to write.
         first: Offset that makes class numbers unique over all fragments.
         classes: Shape (n,), negative for records that are not released.
-        kept: n rows of digests, as ``record_digest_table`` of ``tasks.counting.contents`` has them.
+        digests: n rows of digests, as ``record_digest_table`` of ``tasks.counting.contents`` has them.
     """
     numbers = np.where(classes < 0, np.int64(-1), classes.astype(np.int64) + first)
-    others = {name: kept[name] for name in kept.column_names}
+    others = {name: digests[name] for name in digests.column_names}
     return write_members(path, numbers, **others)
 
 

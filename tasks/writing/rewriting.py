@@ -136,7 +136,7 @@ def without_masked_pseudonyms(
 
 
 def write_output_file(path: Path, labels: pa.Table, source: ChunkedSource, runs: Sequence[Path], number: int) -> int:
-    """Read one output file's records from all runs, sort and write them; return their number.
+    """Read one output file's records from all shuffle files, sort and write them; return their number.
 
     Args:
         path: The file.

@@ -32,16 +32,16 @@ from tasks.source.reading import read_chunk
 CLASSES_AT_A_TIME = 1 << 18
 
 
-class Classed(Protocol):
+class SourceWithClasses(Protocol):
     """Interface of a source with the class of each record."""
 
     @property
     def source(self) -> ChunkedSource:
-        """Return the source."""
+        """The source that is read and whose records have a class."""
 
     @property
     def coding(self) -> Coding:
-        """Return the domains; only columns under a privacy model ask for them."""
+        """Domains and hierarchies of its columns; asked for only where a column is under a privacy model."""
 
     def classes_of(self, number: int, chunk: Chunk) -> NDArray[np.int32]:
         """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
@@ -49,7 +49,7 @@ class Classed(Protocol):
 
 def check_with_the_rest(
     connection: duckdb.DuckDBPyConnection,
-    given: Classed,
+    given: SourceWithClasses,
     job: Job,
     persons: Sequence[str],
     staying: Mapping[str, tuple[pa.Array, pa.Array]],
@@ -93,7 +93,7 @@ def published_with_the_rest(observed: Domain, staying: pa.Array, rest: pa.Array)
     return pc.if_else(pc.is_in(values, value_set=staying.cast(values.type)), values, rest.cast(values.type)[0])
 
 
-def _coded(given: Classed, persons: Sequence[str], names: Sequence[str], coders: Sequence[Coder]) -> Iterator[pa.RecordBatch]:
+def _coded(given: SourceWithClasses, persons: Sequence[str], names: Sequence[str], coders: Sequence[Coder]) -> Iterator[pa.RecordBatch]:
     """Yield the class, person and published codes of all records; the person is 0 where none is named."""
     columns = [f"value_{number}" for number in range(len(names))]
     for number, chunk in enumerate(given.source.chunks):

@@ -31,12 +31,12 @@ from tasks.source.published_columns import (
 from tasks.source.reading import read_chunk
 from tasks.store.database import connect
 from tasks.store.keys import StepCode
-from tasks.writing.shared_promises import Classed, check_with_the_rest
+from tasks.writing.shared_promises import SourceWithClasses, check_with_the_rest
 
 SHARED_STEP = StepCode("shared", __name__)
 
 
-def with_shared_values(run: Run, given: Classed) -> ChunkedSource:
+def with_shared_values(run: Run, given: SourceWithClasses) -> ChunkedSource:
     """Return the source with values replaced that fewer than k released people share; else as given.
 
     Raise ``SharedValuesError`` if classes then break a promise on what is published.
@@ -73,7 +73,7 @@ def _published(chunk: Chunk, publish: dict[str, tuple[Path, str]]) -> Chunk:
     return Chunk(pieces=tuple(map(anew, chunk.pieces)))
 
 
-def _released(given: Classed, names: Sequence[str], job: Job) -> Iterator[tuple[Sequence[pa.Array], Digests | None]]:
+def _released(given: SourceWithClasses, names: Sequence[str], job: Job) -> Iterator[tuple[Sequence[pa.Array], Digests | None]]:
     """Yield the shared columns and persons of each chunk's released records."""
     for number, chunk in enumerate(given.source.chunks):
         kept = given.classes_of(number, chunk) >= 0

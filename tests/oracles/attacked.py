@@ -18,7 +18,7 @@ from core.clustering.outlier_step import MondrianCut, OutlierStep, separate_outl
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.coding import Coder
-from core.kmember.partition import Effort, Members
+from core.kmember.partition import Effort, RecordsToGroup
 from core.lattice.search import Search
 from core.local_suppression.local_transformation import LIMIT, NodeEvaluator, transform_locally
 from core.local_suppression.recoding import recode_parts
@@ -167,7 +167,7 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
         classes = canon_partition(records, example.domains, tree, unit.people)
     elif method == "kmember":
         labels = [LabelPrices(None, *of) for of in zip(example.domains, example.hierarchies, strict=True)]
-        classes, _ = Members(records, axes_of(example), labels, people.k, unit).clustered(Effort.of(len(records), people.k, 1))
+        classes, _ = RecordsToGroup(records, axes_of(example), labels, people.k, unit).clustered(Effort.of(len(records), people.k, 1))
     elif method == "clustering":
         classes = Clustering(people.k).blocks(records, example.domains, example.hierarchies, unit).classes
     else:

@@ -13,11 +13,13 @@ import pytest
 
 from core.columns.domains import Domain
 from core.hierarchies.levels import DraftLevels, level_of_labels
-from core.recount.labels.group_levels import Levels, level_of
-from core.recount.labels.label_readers import LabelAxis
+from core.recount.labels.group_levels import GroupLevel, Levels, level_of
+from core.recount.labels.label_readers import LabelAxis, label_axis
+from core.recount.labels.label_spans import read_labels
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.errors.hierarchies import HierarchyError
+from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import job_json_schema, load_job
 from schemas.reading.registry import Code
 from schemas.registry.hierarchies import HierarchySpec
@@ -118,6 +120,24 @@ def test_levels_alone_tell_what_labels_cover(anonymise: Anonymise, tmp_path: Pat
         job = two_column_job(tmp_path, TABLE, {"parity": "words"})
         folder = anonymise(job, *settings).folder
         assert verify_published(load_job(job, settings), folder, VerificationContext(str(folder))).recount.unproved == ()
+
+
+def test_labels_of_a_kind_without_a_reader_cover_what_its_levels_say() -> None:
+    """A group may be listed that no value is in, or published as a null."""
+
+    def levels(_name: str, _spec: ParityHierarchy, _values: pa.Array, _folder: Path) -> Levels:
+        halves = GroupLevel(np.array([0, 0, 0, 1, 1, 1]), ["low", None])
+        return [GroupLevel(np.array([2, 0, 2, 0, 2, 0]), ["even", "neither", "odd"]), halves]
+
+    with HIERARCHIES.having(replace(TOY, recount_axis=None, recount_levels=levels)):
+        qid = QuasiIdentifier.model_validate({"name": "q", "hierarchy": {"parity": "words"}})
+        axis = label_axis(qid, pa.array(range(1, 7)), Path(), ranges=False, prefixes=False)
+        read = read_labels(axis, ["odd", "even", "neither", "low", "3", None])
+    places = axis.positions.tolist()
+    covered = [{places.index(place) + 1 for place in read.covered(label).tolist() if place < 6} for label in range(6)]
+    # Odd and even numbers stand beside one another within the half that is coarser, so that either covers what lies between.
+    assert [len(mine) for mine in covered] == [5, 5, 0, 3, 1, 0]
+    assert ({1, 3, 5} <= covered[0], {2, 4, 6} <= covered[1], covered[3:5]) == (True, True, [{1, 2, 3}, {3}])
 
 
 def test_values_that_are_hidden_need_a_rule(anonymise: Anonymise, tmp_path: Path) -> None:

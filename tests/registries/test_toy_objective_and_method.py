@@ -27,7 +27,7 @@ from tasks.records.partitions import Partitioned
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 
-LEVELS = Pricing(groups=lambda hierarchy, domain, level: np.full(len(hierarchy.labels[level]), level / hierarchy.top), told=True)
+LEVELS = Pricing(groups=lambda hierarchy, domain, level: np.full(len(hierarchy.labels[level]), level / hierarchy.top), is_reported=True)
 TOY = Objective("toy_steps", CodeAtHand(LEVELS), "steps up the toy ladder", loss=("Toy steps", "mean share of the toy ladder climbed"))
 FEW = Counting(lambda loss, records, classes: records / classes if classes else inf, lambda loss, records, cells, most: records / cells)
 CLASSES = Objective("toy_classes", CodeAtHand(FEW), "lack of toy classes")

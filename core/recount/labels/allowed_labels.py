@@ -18,7 +18,7 @@ from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.value_scales import calendar_days
 from schemas.job.columns import QuasiIdentifier
 from schemas.registry.hierarchies import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.registry.hierarchy_kinds import TreeHierarchy, entry_of
+from schemas.registry.hierarchy_kinds import TreeHierarchy, hierarchy_kind
 from schemas.release.claimed_levels import NULL_MEMBER
 from schemas.release.manifest import MASK
 
@@ -46,7 +46,7 @@ def count_disallowed_labels(qid: QuasiIdentifier, labels: Iterable[object], fold
         labels: The different labels of a release. What is no text is a value as it is.
         folder: Where the job file lies.
     """
-    rule = entry_of(qid.hierarchy).recount_rule
+    rule = hierarchy_kind(qid.hierarchy).recount_rule
     # Nothing is known of another kind that could excuse a label.
     allows: Rule = rule(qid, folder) if rule else lambda label: False
     return sum(not (label is None or label == MASK or (isinstance(label, str) and _allows(allows, label))) for label in labels)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from core.recount.labels.value_scales import local_moments, value_texts
 from schemas.errors.hierarchies import HierarchyError
 from schemas.registry.hierarchies import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy, decimals
-from schemas.registry.hierarchy_kinds import TreeHierarchy, entry_of
+from schemas.registry.hierarchy_kinds import TreeHierarchy, hierarchy_kind
 from schemas.release.manifest import MASK
 
 Row = tuple[str, ...]
@@ -100,7 +100,7 @@ def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
     Arguments as for ``group_levels``.
     """
-    levels_of = entry_of(spec).recount_levels
+    levels_of = hierarchy_kind(spec).recount_levels
     if levels_of is None:
         raise HierarchyError.not_recounted(name, spec.kind)
     try:

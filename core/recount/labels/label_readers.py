@@ -22,7 +22,7 @@ from core.recount.labels.group_levels import group_levels, rows_of_lists
 from core.recount.labels.value_scales import Span, ValueScale, value_scale, value_texts
 from schemas.job.columns import QuasiIdentifier
 from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec, PrefixHierarchy
-from schemas.registry.hierarchy_kinds import TreeHierarchy, entry_of
+from schemas.registry.hierarchy_kinds import TreeHierarchy, hierarchy_kind
 
 _RANGE = re.compile(r"\[(.+?) - (.+)([\])])")
 _BEYOND = re.compile(r"(>=|<=|<) (.+)")
@@ -65,7 +65,7 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
         return _by_text(values)
     if ranges and (scale := value_scale(values)):
         return _ascending(scale, values)
-    axis: LabelAxis = (entry_of(qid.hierarchy).recount_axis or label_axis_by_levels)(qid.name, qid.hierarchy, values, folder)
+    axis: LabelAxis = (hierarchy_kind(qid.hierarchy).recount_axis or label_axis_by_levels)(qid.name, qid.hierarchy, values, folder)
     return axis
 
 
@@ -75,11 +75,11 @@ def label_axis_by_levels(name: str, spec: HierarchySpec, values: pa.Array, folde
     order, spelt = np.lexsort([level.groups for level in levels]), value_texts(values)
     positions = np.empty(len(order), np.int64)
     positions[order] = np.arange(len(order))
-    spans: dict[str, Span] = {}
+    spans: dict[str | None, Span] = {}
     for level in levels[:-1]:
         for group, label in enumerate(level.labels):
             held = positions[level.groups == group]
-            if label is not None and len(held):
+            if len(held):
                 low, high = spans.get(label, (len(order), 0))
                 spans[label] = min(low, int(held.min())), max(high, int(held.max()) + 1)
     values_at = {text: (place, place + 1) for place, texts in zip(positions.tolist(), spelt, strict=True) for text in texts}

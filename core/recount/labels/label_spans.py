@@ -121,9 +121,9 @@ def _read(label: str, axis: LabelAxis) -> Span:
 def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, SpanPositions | None]:
     """Return the span before the null in ``{[20 - 29], null}``, or the positions of ``{a, b, null}``.
 
-    None for each that does not apply.
+    The label begins with a brace. None for each that does not apply.
     """
-    if not (label.startswith("{") and label.endswith(_BESIDE_NULL)):
+    if not label.endswith(_BESIDE_NULL):
         return None, None
     inner = label[1 : -len(_BESIDE_NULL)]
     members = _members(f"{{{inner}}}", axis) if ", " in inner else None
@@ -252,9 +252,10 @@ def _read_range(keys: NDArray[np.integer[Any]], labels: pa.Array) -> tuple[SpanP
     limits = np.iinfo(keys.dtype)
     # An end may lie beyond the column's type. A type may hold numbers beyond 64 bits with a sign, which no end is.
     least, most = int(limits.min), min(int(limits.max), np.iinfo(np.int64).max)
-    ends = (pc.if_else(alone, one, part).cast(pa.int64()).to_numpy() for part in (low, high))
-    first, last = (np.clip(end, least, most).astype(keys.dtype) for end in ends)
+    begins, ends = (pc.if_else(alone, one, part).cast(pa.int64()).to_numpy() for part in (low, high))
+    first, last = (np.clip(end, least, most).astype(keys.dtype) for end in (begins, ends))
     starts, after = np.zeros((2, len(labels)), np.int64)
-    starts[read], after[read] = keys.searchsorted(first, "left"), keys.searchsorted(last, "right")
+    starts[read] = np.where(begins > most, len(keys), keys.searchsorted(first, "left"))
+    after[read] = np.where(ends < least, 0, keys.searchsorted(last, "right"))
     some = after > starts
     return np.where(some, starts, 0), np.where(some, after, 0), read

@@ -18,6 +18,11 @@ from numpy.typing import NDArray
 FRACTIONS = (3, 6, 9)
 
 
+def is_text_type(kind: pa.DataType) -> bool:
+    """Return whether a data type is one of text: a source may have any of three."""
+    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
+
+
 def value_texts(values: pa.Array) -> list[tuple[str, ...]]:
     """Return all texts by which a value may be written, first the one that releases use.
 
@@ -50,7 +55,7 @@ def texts_with_nulls(values: pa.Array, form: int = 0) -> list[str | None]:
         values: Shape (m,), of a type that a hierarchy can have.
         form: Which of the texts of `value_texts`: with 0 the one that releases use, with -1 the shortest.
     """
-    if pt.is_string(values.type) or pt.is_large_string(values.type):
+    if is_text_type(values.type):
         found: list[str | None] = values.to_pylist()
         return found
     known = iter(value_texts(values.drop_null()))
@@ -167,12 +172,23 @@ class ValueScale:
         try:
             least, most, before = self.ends(text)
             if edge == "from":
-                return int(self.keys.searchsorted(self._moved(least, -1, wide=wide), "left"))
+                return self._place(self._moved(least, -1, wide=wide), "left")
             if edge == "to":
-                return int(self.keys.searchsorted(self._moved(most, 1, wide=wide), "right"))
-            return int(self.keys.searchsorted(self._moved(before, 1, wide=wide), "left"))
+                return self._place(self._moved(most, 1, wide=wide), "right")
+            return self._place(self._moved(before, 1, wide=wide), "left")
         except (ValueError, InvalidOperation, OverflowError):
             return None
+
+    def _place(self, key: Any, side: Literal["left", "right"]) -> int:
+        if isinstance(key, int):
+            limits = np.iinfo(self.keys.dtype)
+            # An end of a bin may lie beyond what the column's type holds, where NumPy would raise or wrap.
+            if key < limits.min:
+                return 0
+            if key > limits.max:
+                return len(self.keys)
+            key = self.keys.dtype.type(key)
+        return int(self.keys.searchsorted(key, side))
 
     def _moved(self, key: Any, sign: int, *, wide: bool) -> Any:
         return key + sign * _DAY if wide and self.days is not None else key
@@ -194,10 +210,7 @@ def value_scale(values: pa.Array) -> ValueScale | None:
     """
     kind, natural = values.type, np.arange(len(values))
     if pt.is_integer(kind):
-        keys = np.asarray(values)
-        limits = np.iinfo(keys.dtype)
-        least, most = int(limits.min), int(limits.max)
-        return ValueScale(natural, keys, lambda text: _whole(text, keys.dtype.type, least, most))
+        return ValueScale(natural, np.asarray(values), _whole)
     if pt.is_floating(kind):
         floats = np.asarray(values)
         return ValueScale(natural, floats[~np.isnan(floats)], lambda text: _rounded(text, floats.dtype))
@@ -222,14 +235,13 @@ def value_scale(values: pa.Array) -> ValueScale | None:
     return ValueScale(positions, moments, ends, moments.astype("datetime64[D]"))
 
 
-def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:
-    """Return the whole numbers next to an end, within the range that the column's type can hold."""
+def _whole(text: str) -> Ends:
+    """Return the whole numbers next to an end, which may lie beyond what the column's type holds."""
     number = int(text) if len(text) < SURE_DIGITS and text.isdecimal() else Decimal(text)
     if isinstance(number, Decimal) and number.adjusted() > FAR_OUT:
         # Written out it would have as many digits as whoever forged it likes, and no column holds it.
         number = Decimal(10**FAR_OUT).copy_sign(number)
-    # An end of a bin may lie beyond what the column's type holds, where NumPy would raise or wrap.
-    above, below = (kind(min(max(end, least), most)) for end in (ceil(number), floor(number)))
+    above, below = ceil(number), floor(number)
     return above, below, above
 
 
@@ -250,6 +262,9 @@ def _moment(text: str, dtype: np.dtype[Any]) -> Ends:
     if np.datetime_data(moment.dtype)[0] in ("Y", "M"):
         raise ValueError
     exact = moment.astype(dtype)
+    if exact.astype("M8[Y]") != moment.astype("M8[Y]"):
+        # Beyond the years that a unit holds NumPy begins anew with the first of them.
+        raise OverflowError
     return exact, exact, exact
 
 

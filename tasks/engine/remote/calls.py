@@ -128,12 +128,12 @@ class RemoteCalls(ABC):
         with queued_call(self._queue, self._key, function, call.arguments) as order:
             self._waiting.add(order.name)
             try:
-                return result_of(self.answer(order))
+                return result_of(self.send_and_wait(order))
             finally:
                 self._waiting.discard(order.name)
 
     @abstractmethod
-    def answer(self, order: Order) -> Any:
+    def send_and_wait(self, order: Order) -> Any:
         """Send an order to a worker, wait, and return its answer: a result or a ``Failure``."""
 
     def withdraw(self) -> None:

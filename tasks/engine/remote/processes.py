@@ -62,7 +62,7 @@ class ProcessCalls(RemoteCalls):
         super().__init__(queue)
         self._pool, self._phase = pool, phase
 
-    def answer(self, order: Order) -> Any:
+    def send_and_wait(self, order: Order) -> Any:
         """Send an order to a process, wait, return its answer; raise ``RunnerError`` if the process died."""
         try:
             return self._pool.submit(fulfil, order).result()

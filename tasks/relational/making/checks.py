@@ -40,12 +40,12 @@ class TableSet:
 
     @property
     def store(self) -> Store:
-        """The artefact store."""
+        """The store of the run, which holds the encoded rows of all tables."""
         return self.run.store
 
     @property
     def key(self) -> list[object]:
-        """The key of the rows of all tables."""
+        """The part of a step's key that all tables' rows determine: names, artefact keys and linking columns."""
         return [[name, keys_of(table.chunks), table.table.linking] for name, table in self.tables.items()]
 
     @property

@@ -22,7 +22,7 @@ from core.relational.alignment import NOBODY, LevelTables, aligned_rows, level_t
 from core.relational.kernels import NOWHERE
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
-from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_classes, search_settings
+from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_histories, search_settings
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, WantedClasses, Way, class_persons, code_ranks
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
@@ -216,7 +216,7 @@ def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
     fault = None if _within_rows(given, item, (owners, sizes), left_out, most) else "rows"
     promises = promises_of_tables(given, withheld_rows(given, item, ~left_out[owners])) if item.promised else []
     if promises:
-        left_out |= failing_classes(job.privacy.k, promises, owners, sizes)
+        left_out |= failing_histories(job.privacy.k, promises, owners, sizes)
     failing = int(sizes[left_out].sum())
     fault = fault or (("values" if promises else "rows") if failing > most else "persons" if failing == given.persons else None)
     outcome = ClassesOutcome(

@@ -39,20 +39,20 @@ from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
 
 
-def kept_by_known_rows(given: HistoryTables, node: Node, most: int) -> NDArray[np.bool_]:
+def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDArray[np.bool_]:
     """Return a mask of persons published if few rows are known, (persons,); raise if memory is short.
 
     Args:
         given: The tables.
         node: The level of each quasi-identifier.
-        most: Rows of each table that an intruder knows.
+        known_rows: Rows of each table that an intruder knows.
     """
     tables = [rows for branch in given.job.tree.branches for rows in _rows_right_below(given, node, branch)]
-    choices = estimate_choices([starts for starts, _ in tables], most)
+    choices = estimate_choices([starts for starts, _ in tables], known_rows)
     if choices * BYTES_EACH > given.job.memory:
         raise HistoryError.too_many_choices(choices, choices * BYTES_EACH)
     of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
-    return kept_persons(of_unit, tables, most, given.job.privacy.k)
+    return kept_persons(of_unit, tables, known_rows, given.job.privacy.k)
 
 
 def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tuple[NDArray[np.int64], Lanes]]:
@@ -187,8 +187,8 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
             return NodeCost(0, 0, costs.loss(node, np.zeros(given.persons, np.bool_)))
         classes, sizes = class_of_each(numbers)
         if promises:
-            failing = int(sizes[failing_classes(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())
-        lost = failing_classes(k, promises, classes, sizes)
+            failing = int(sizes[failing_histories(k, [one_table.relaxed for one_table in promises], classes, sizes)].sum())
+        lost = failing_histories(k, promises, classes, sizes)
         suppressed = int(sizes[lost].sum())
         return NodeCost(failing, suppressed, costs.loss(node, lost[classes]) if suppressed <= most else np.inf)
 
@@ -214,7 +214,7 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
     return 1
 
 
-def failing_classes(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def failing_histories(k: int, promises: Sequence[TablePromise], classes: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return a mask of histories that fewer than k persons share or that break l or t."""
     failing = sizes < k
     for promise in promises:
@@ -249,15 +249,15 @@ LEVELS = FileStep(
 def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return a mask of the persons whose history satisfies k, l and t, shape (persons,)."""
     classes, sizes = class_of_each(numbers)
-    return ~failing_classes(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
+    return ~failing_histories(given.job.privacy.k, promises_of_tables(given), classes, sizes)[classes]
 
 
-def search_levels(given: HistoryTables, most: int) -> TablesOutcome:
-    """Return the best node at which at most ``most`` persons fail, stored or searched; raise if none.
+def search_levels(given: HistoryTables, most_left_out: int) -> TablesOutcome:
+    """Return the best node at which at most ``most_left_out`` persons fail, stored or searched, or raise.
 
     Args:
         given: The tables.
-        most: Persons who may fail.
+        most_left_out: Persons who may fail.
     """
-    made = run_for_item(given.run, LEVELS, given, most, "search levels of all tables")
+    made = run_for_item(given.run, LEVELS, given, most_left_out, "search levels of all tables")
     return TablesOutcome.model_validate_json(given.store.path(made).read_text())

@@ -17,7 +17,7 @@ from core.relational.person_cuts import PersonAxis, Splits, allowed_classes, cut
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
-from tasks.relational.making.levels import NodeCosts, failing_classes, history_numbers, search_settings
+from tasks.relational.making.levels import NodeCosts, failing_histories, history_numbers, search_settings
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
@@ -66,7 +66,7 @@ def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
     return found
 
 
-def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.int64]]:
+def shape_classes(given: HistoryTables, k: int, most_left_out: int) -> list[NDArray[np.int64]]:
     """Return arrays of persons with equal row counts, k or more each; others are merged or left out.
 
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
@@ -74,7 +74,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
     Args:
         given: The tables.
         k: The fewest persons of a class.
-        most: Persons who may be left out.
+        most_left_out: Persons who may be left out.
     """
     top = tuple(given.hierarchy(axis).top for axis in given.lattice_axes)
     shapes, sizes = class_of_each(history_numbers(given, top))
@@ -83,7 +83,7 @@ def shape_classes(given: HistoryTables, k: int, most: int) -> list[NDArray[np.in
     groups = sorted(np.split(order, np.cumsum(sizes)[:-1]), key=lambda members: int(members[0]))
     alike = [members for members in groups if len(members) >= k]
     others = np.sort(np.concatenate([np.zeros(0, np.int64), *(members for members in groups if len(members) < k)]))
-    if not len(others) or (len(others) < k and len(others) <= most and alike):
+    if not len(others) or (len(others) < k and len(others) <= most_left_out and alike):
         return alike
     if len(others) < k:
         fewest = min(range(len(alike)), key=lambda place: len(alike[place]))
@@ -130,7 +130,7 @@ def _splits(promises: list[TablePromise], k: int, persons: int) -> Splits:
             halves[members[first:middle]] = 2 * number
             halves[members[middle:end]] = 2 * number + 1
         sizes = np.bincount(halves, minlength=2 * len(cuts) + 1)
-        failing = failing_classes(k, promises, halves, sizes)[:-1].reshape(-1, 2)
+        failing = failing_histories(k, promises, halves, sizes)[:-1].reshape(-1, 2)
         kept = ~(failing[:, 0] | failing[:, 1])
         for promise in promises:
             kept &= ~promise.disclosing(halves, sizes[:-1])

@@ -21,7 +21,7 @@ from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import (
     TablesOutcome,
-    failing_classes,
+    failing_histories,
     history_numbers,
     kept_by_known_rows,
     persons_keeping_promises,
@@ -107,7 +107,7 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
         # Whoever is left out is in a class that is not asked.
         owners = np.full(given.persons, profile.size, np.int64)
         owners[members] = profile.numbers
-        failed = failing_classes(k, promises, owners, np.bincount(owners, minlength=profile.size + 1))
+        failed = failing_histories(k, promises, owners, np.bincount(owners, minlength=profile.size + 1))
         kept[members] = ~failed[profile.numbers]
         kept = suppress_broken_promises(given, kept, withheld, owners)
     return kept, withheld

@@ -162,7 +162,7 @@ def keys_sql(given: ReleasedTables, table: str) -> str:
 
 
 def released_sql(given: ReleasedTables, table: str, row_relation: str) -> str:
-    """Return SQL of a table's published rows in final order, with key places instead of keys.
+    """Return SQL of a table's published rows in final order, with positions of keys instead of keys.
 
     It needs tables ``kept`` and ``labels_0`` …. Its columns are ``r0`` …, the places of referenced rows and of the own one in the order of
     their keys, and ``c0`` …, labels and other columns. Of references and key the places are compared, which are numbers; a key names one

@@ -114,7 +114,7 @@ def test_bars_write_every_figure_beside_its_bar_and_name_the_chosen_in_bold() ->
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5, unique=True), st.booleans())
 def test_bars_stay_inside_their_picture_however_long_their_names(names: list[str], headed: bool) -> None:
     shares = [index / len(names) for index in range(len(names))]
-    picture = bar_chart(Chart("t", "n", {"Source": [1.0] * len(names), "Release": shares}), names, most=1.0, headed=headed)
+    picture = bar_chart(Chart("t", "n", {"Source": [1.0] * len(names), "Release": shares}), names, axis_end=1.0, headed=headed)
     for x, y, width, height in BAR.findall(picture.body):
         assert float(x) + float(width) <= picture.width
         assert float(y) + float(height) <= picture.height

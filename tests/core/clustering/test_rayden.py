@@ -16,7 +16,7 @@ from core.clustering.merged_classes import dense, merge_failing, smaller_than
 from core.clustering.nearest import medoids
 from core.clustering.outlier_step import OutlierResult, OutlierStep, separate_outliers
 from core.clustering.vptree import VantageTree, canon_partition
-from core.recoding.classes import members
+from core.recoding.classes import records_by_class
 from core.recoding.recoding import SUPPRESSED
 from tests.covering import each_value
 from tests.oracles import rayden as oracle
@@ -136,7 +136,7 @@ def test_a_record_far_from_its_partition_leaves_and_the_rest_stays_at_k() -> Non
 
 def test_the_medoid_has_the_least_sum_of_distances_and_is_the_first_of_equals() -> None:
     points = Points.of(np.array([[0], [10], [20], [5], [5], [90]], np.int32), 1)
-    order, ends = members(np.array([0, 0, 0, 1, 1, 1], np.int32))
+    order, ends = records_by_class(np.array([0, 0, 0, 1, 1, 1], np.int32))
     assert medoids(points, order, ends).tolist() == [1, 3]
 
 

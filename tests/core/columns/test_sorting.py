@@ -38,7 +38,7 @@ def drawn(seed: int, size: int, most: int, dtype: type = np.int64) -> NDArray[np
 def test_numbers_are_ascending(seed: int, size: int, most: int, kept: bool) -> None:
     numbers = drawn(seed, size, most)
     before = numbers.copy()
-    found = ascending(numbers, most, kept=kept)
+    found = ascending(numbers, most, keeps_input=kept)
     assert found.dtype == numbers.dtype
     assert (found == np.sort(before)).all()
     assert not kept or (numbers == before).all()

@@ -16,6 +16,7 @@ from core.composition.pseudonym_sets import (
     NEW,
     OLD,
     all_releases_sql,
+    columns_together_sql,
     joined_people_sql,
     keyed_disclosures_sql,
     pseudonym_owners_sql,
@@ -127,3 +128,29 @@ def test_a_pseudonym_that_several_people_have_is_published_without_an_owner(conn
     connection.execute(f"DROP TABLE {NEW}")
     connection.execute(keyed_disclosures_sql("digests", "", "'secret'", "'people-0'", "'person'"))
     assert connection.execute(f"SELECT count(*), max(owner) FROM {NEW}").fetchall() == [(5, 0)]
+
+
+BIG = st.sampled_from([0, 1, 5, 2**63, 2**64 - 1])
+OF_KEYS = st.dictionaries(st.integers(0, 3), st.tuples(BIG, BIG), max_size=4)
+OWNERS = st.dictionaries(st.integers(0, 3), st.integers(1, 2), max_size=4)
+
+
+@given(st.lists(OF_KEYS, min_size=1, max_size=3), st.lists(OWNERS, max_size=2))
+def test_columns_of_one_key_disclose_the_sum_of_what_each_does(
+    disclosed: list[dict[int, tuple[int, int]]], owned: list[dict[int, int]]
+) -> None:
+    owned = owned[: len(disclosed)]
+    with duckdb.connect() as connection:
+        for number, one in enumerate(disclosed):
+            written(connection, f"digests{number}", ["key", "everything", "labels"], [(key, *found) for key, found in one.items()])
+        for number, mine in enumerate(owned):
+            written(connection, f"owners{number}", ["key", "owner"], list(mine.items()))
+        names = [f"digests{number}" for number in range(len(disclosed))], [f"owners{number}" for number in range(len(owned))]
+        digests, owners = columns_together_sql(*names)
+        found = {key: both for key, *both in connection.execute(f"SELECT key, everything, labels FROM {digests}").fetchall()}
+        known = dict(connection.execute(owners).fetchall()) if owners else {}
+    keys = {key for one in disclosed for key in one}
+    sums = {key: [sum(one.get(key, (0, 0))[place] for one in disclosed) % 2**64 for place in (0, 1)] for key in keys}
+    assert found == sums
+    of = {key: {mine[key] for mine in owned if key in mine} for mine in owned for key in mine}
+    assert known == {key: min(whose) for key, whose in of.items() if len(whose) == 1}

@@ -31,7 +31,7 @@ def fed(values: list[str | None], batches: int, *, encode: bool) -> ValueCounter
 def test_counts_and_sample_are_those_of_the_whole(values: list[str | None], batches: int, encode: bool, most: int) -> None:
     with patch.object(samples, "MOST_SAMPLED_VALUES", most):
         counter, whole = fed(values, batches, encode=encode), fed(sorted(values, key=str), 1, encode=not encode)
-    digests, counts = counter.counted()
+    digests, counts = counter.take_counts()
     there = Counter(value for value in values if value is not None)
     assert sorted(counts.tolist()) == sorted(there.values())
     (smallest, texts), (of_whole, texts_of_whole) = counter.sample, whole.sample
@@ -69,7 +69,7 @@ def test_values_of_every_type_are_told_apart(kind: str) -> None:
     column = COLUMNS[kind]
     counter = ValueCounter()
     counter.add(column)
-    assert sorted(counter.counted()[1].tolist()) == [1, 2]
+    assert sorted(counter.take_counts()[1].tolist()) == [1, 2]
     assert len(counter.sample[0]) == 2
     digests = value_digests(column)
     assert digests[1] == digests[3]

@@ -25,7 +25,7 @@ def test_cells_of_any_number_of_codes_are_counted_and_chosen(qids: int, values: 
     root = example.histogram((0,) * qids)
     for node in (root.node, (1,) * qids, (1, *(0,) * (qids - 1)), (*(2,) * (qids - 1), 0)):
         whole = example.histogram(node)
-        counts, chosen = RecordRollUps(root, example.hierarchies, 1 << 20, None).counted(node)
+        counts, chosen = RecordRollUps(root, example.hierarchies, 1 << 20, None).count_cells(node)
         assert sorted(counts.tolist()) == sorted(whole.counts.tolist())
         few = chosen(counts < 3)
         expected = {tuple(codes): count for codes, count in zip(whole.codes.tolist(), whole.counts.tolist(), strict=True) if count < 3}

@@ -15,7 +15,7 @@ from core.columns.data_parallel import limit_threads
 from core.kmember.blocks import improve_blocks, make_best_steps
 from core.kmember.classes import Classes, build_classes, cost_with, reprice_class
 from core.kmember.growing import grow_classes
-from core.kmember.partition import Effort, Members, record_digests
+from core.kmember.partition import Effort, RecordsToGroup, record_digests
 from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, price_with
 from core.mondrian.partition import Rules, partition
 from core.mondrian.ranks import CutAxis, ranks_of
@@ -47,12 +47,12 @@ def labels_of(table: Table, ways: tuple[str | None, ...]) -> list[LabelPrices]:
     return [LabelPrices(*label) for label in zip(ways, table.domains, table.hierarchies, strict=True)]
 
 
-def members_of(table: Table, ways: tuple[str | None, ...], k: int, people: NDArray[np.int32] | None = None) -> Members:
+def members_of(table: Table, ways: tuple[str | None, ...], k: int, people: NDArray[np.int32] | None = None) -> RecordsToGroup:
     axes = []
     for domain, numerical in zip(table.domains, table.numerical, strict=True):
         numbers = np.array(domain.values.to_pylist(), np.float64) if numerical else None
         axes.append(CutAxis(domain.qid, np.arange(domain.size), numbers, domain.nulls > 0))
-    return Members(table.codes, axes, labels_of(table, ways), k, EVERY_RECORD if people is None else RowPersons.of_records(people))
+    return RecordsToGroup(table.codes, axes, labels_of(table, ways), k, EVERY_RECORD if people is None else RowPersons.of_records(people))
 
 
 def in_order(table: Table) -> list[int]:

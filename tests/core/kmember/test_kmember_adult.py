@@ -12,7 +12,7 @@ from benchmarks.mondrian import Table, asked, tables
 from core.mondrian.partition import Partition, Rules, partition
 from core.mondrian.ranks import ranks_of
 from core.privacy.promise import Promise
-from core.recoding.classes import members
+from core.recoding.classes import records_by_class
 from tests.places import ADULT
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult data are not part of the project")]
@@ -25,7 +25,7 @@ def table() -> Table:
 
 def lost(table: Table, k: int, effort: int = 1) -> tuple[float, float]:
     classes = clustered(table, k, effort)
-    order, ends = members(classes)
+    order, ends = records_by_class(classes)
     return losses(table, Partition(order.astype(np.int32), ends), k)
 
 

@@ -7,6 +7,7 @@ from itertools import product
 from math import floor
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
@@ -20,7 +21,7 @@ from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
 from schemas.errors.signals import SpentError
 from tests.core.units.tables_of_people import People
-from tests.house.replaced import BOUNDED_EVALUATIONS_KEPT_NODES
+from tests.house.replaced import BOUNDED_EVALUATIONS_KEPT_NODES, ROLLUPS_LARGE
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, Row, examples, nested, observed
@@ -231,3 +232,32 @@ def test_what_is_suppressed_costs_what_the_search_of_the_whole_lattice_says(obje
             assert nodes.evaluate(steps).value == pytest.approx(whole.values[nodes.node(steps)])
             priced += 1
     assert priced > 1
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("secret", [True, False])
+@pytest.mark.parametrize("objective", ["gcp", "entropy"])
+def test_what_is_known_of_a_node_does_not_depend_on_which_cells_are_at_hand(objective: str, secret: bool, named: bool) -> None:
+    rows: list[Row] = [tuple(row) for row in np.random.default_rng(5).integers(0, 8, (60, 3)).tolist()]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(3))
+    axes = [built({"widths": [2, 4]}, domain) for domain in domains]
+    sensitive = [domains[-1]] if secret else []
+    axes[-1:] = [exact_hierarchy(domains[-1])] if secret else axes[-1:]
+    qids, promise = 3 - len(sensitive), Promise(3, (DistinctDiversity("qid 2", 2),) if secret else ())
+    people = People(Example(rows, domains, tuple(axes)), [place // 2 for place in range(len(rows))])
+    root = people.example.histogram((0, 0, 0))
+    prices = prices_of(objective, axes[:qids], domains[:qids], len(sensitive))
+    persons = people.persons_of(root) if named else None
+
+    def nodes() -> Evaluations:
+        return Evaluations(root, axes, promise, 20, objective, UNLIMITED, 1000, sensitive, prices, persons)
+
+    with patch(ROLLUPS_LARGE, 2):
+        kept, differing = nodes(), 0
+        for steps in between(kept.bottom, kept.top):
+            alone, *_, ways = nodes().evaluate(steps)
+            loss, *_, known = kept.evaluate(steps, keep=True)
+            assert loss == alone
+            assert known.tolist() == ways.tolist()
+            differing += any(len(set(row[: level + 1])) > 1 for row, level in zip(known.tolist(), kept.node(steps), strict=False))
+    assert bool(differing) == (not secret and not named), "what a finer node pays is known where the cells of the root are at hand"

@@ -21,7 +21,7 @@ from core.local_suppression.residual import Residual
 from core.local_suppression.suppressed_records import treat_suppressed
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
-from core.units.class_table import SourceMembers, exact_hierarchy
+from core.units.class_table import SelectedPersons, exact_hierarchy
 from tests.core.local_suppression.test_cell_suppression import MODELS, slow
 from tests.core.local_suppression.test_suppressed_records import Case, Made, as_text, cases, found_in, made_of, published
 from tests.core.units.tables_of_people import People
@@ -72,7 +72,7 @@ def made_with_people(asked: PeopleCase) -> Made:
     rows = [(*row, value) for row, value in zip(example.rows, case.values, strict=True)]
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, exact_hierarchy(domain)))
     root = whole.histogram((0,) * len(whole.domains))
-    whose = SourceMembers.of(People(whole, asked.people).persons_of(root), [root], [domain])
+    whose = SelectedPersons.of(People(whole, asked.people).persons_of(root), [root], [domain])
     evaluator = NodeEvaluator(example.hierarchies, (domain,), case.model)
     first = evaluator.at(Residual(root, whose), case.node)
     left = evaluator.records_failing(Residual(root, whose), first)

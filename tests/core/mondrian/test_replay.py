@@ -10,16 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.columns.coding import Coder
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.mondrian.classes import RowTable
 from core.mondrian.partition import Rules
 from core.mondrian.ranks import Order, axis_of
 from core.mondrian.recoding import Cutting
-from core.mondrian.replay import leaves_of, ranks_of_new_values, tree_of, union_of_domains
+from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, tree_of, union_of_domains
+from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
+from core.units.class_table import exact_hierarchy
 from schemas.job.columns import QuasiIdentifier
 from tests.laws import tried
+from tests.oracles.attacked import by_class
+from tests.oracles.hierarchies import built
+from tests.oracles.minimality import told
+from tests.oracles.tables import Example, observed
 
 AGE = QuasiIdentifier.model_validate({"name": "age", "hierarchy": {"widths": [1, 10]}})
 COLOUR = QuasiIdentifier.model_validate({"name": "colour", "hierarchy": {"tree": {"warm": ["red", "gold"], "cold": ["blue", "aqua"]}}})
@@ -92,3 +99,36 @@ def test_a_new_value_stands_with_the_nearest_old_one_before_it(new: int | None, 
     old, _ = cutting_of([(2, "red"), (4, "red"), (7, "red")], 1)
     other, _ = cutting_of([(new, "red")], 1)
     assert places(old, other)[0].tolist() == [place]
+
+
+def replayed(ages: list[int], values: list[int], treatment: str) -> tuple[list[list[int]], int, int]:
+    """Return who is in which published class if each age is a leaf, with the numbers of suppressed and masked records."""
+    age, secret = observed("age", ages, pa.int64()), observed("x", values, pa.int64())
+    axis = built({"widths": [1, 10]}, age)
+    cells = Example(list(zip(ages, values, strict=True)), (age, secret), (axis, exact_hierarchy(secret))).histogram((0, 0))
+    rules = Rules(Promise(2, (DistinctDiversity("x", 2),)), ("x",), (secret.counts,))
+    cutting = Cutting((axis_of(AGE, age, axis, Path(), "listed"),), (age,), (axis,), rules, (None,))
+    made = replay_cells(cutting, cells, cells.codes[:, 0].astype(np.int64), treatment)
+    codes = Coder(age, axis.groups[0]).code(pa.array(ages, pa.int64()))
+    classes = made.recoding.assigner.assign(made.recoding.packing.pack([codes]))
+    return by_class(classes), made.suppressed, made.masked
+
+
+@pytest.mark.parametrize("treatment", ["drop", "mask"])
+@pytest.mark.parametrize(
+    ("values", "masked"),
+    [
+        # Three people of one age have the same value: that they were masked would tell it, for no other value is held by three.
+        ([0, 0, 0, 1, 2, 1, 2], [3, 4]),
+        ([0, 1, 2, 1, 1, 2, 0], []),
+    ],
+)
+def test_who_is_masked_in_a_replay_follows_from_no_value(values: list[int], masked: list[int], treatment: str) -> None:
+    ages = [20, 20, 20, 30, 40, 50, 50]
+    published, suppressed, many = replayed(ages, values, treatment)
+    safe = [members for members in ([0, 1, 2], [5, 6]) if len({values[one] for one in members}) > 1]
+    assert published == [*safe, *([masked] if masked and treatment == "mask" else [])]
+    assert (suppressed, many) == (7 - sum(map(len, safe)), len(masked) if treatment == "mask" else 0)
+    if masked and treatment == "mask":
+        disclosed = told(published, values, [0, 1], lambda world: replayed(ages, list(world), treatment)[0])
+        assert disclosed.isdisjoint(one for members in published for one in members)

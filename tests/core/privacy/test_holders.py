@@ -111,8 +111,12 @@ def test_a_value_that_everybody_holds_breaks_every_model(asked: dict[str, Any]) 
     assert model_of(asked).failing(counts, spreads)[0] or promise.column_broken_by_holders(counts, spreads) == "x"
 
 
+TOO_MUCH: dict[str, Any] = {"l": {"x": {"entropy": 7, "nulls": "value"}}}
+"""More than six values have, however even they are."""
+
+
 @pytest.mark.parametrize("whole", [np.array([9, 5, 4, 2, 1, 6]), np.array([9, 0, 0, 0, 0, 20])], ids=["all values", "one and nulls"])
-@pytest.mark.parametrize("asked", [*ASKED, {"l": {"x": {"distinct": 5}}}, {"t": {"x": {"t": 0.0}}}])
+@pytest.mark.parametrize("asked", [*ASKED, {"l": {"x": {"distinct": 5}}}, {"t": {"x": {"t": 0.0}}}, TOO_MUCH])
 def test_the_compiled_conditions_know_by_how_many_persons_a_value_is_held_by_too_many(
     asked: dict[str, Any], whole: NDArray[np.int64]
 ) -> None:

@@ -16,7 +16,7 @@ from core.privacy.promise import Promise
 from core.privacy.refusals import _hold, disclosing_refusals, least_values, refusal_discloses
 from tests.oracles.minimality import discloses, held_by_many
 
-NULL = 0
+NULL, COLUMN = 0, 1
 MODELS: dict[str, tuple[PrivacyModel, int]] = {
     "distinct 2": (DistinctDiversity("s", 2, NULL), 2),
     "distinct 3": (DistinctDiversity("s", 3), 3),
@@ -34,7 +34,8 @@ def told_both_ways(
     width = int(codes.max()) + 1
     whole = np.bincount(codes, weights=totals, minlength=width).astype(np.int64) + 1
     people = int(whole.sum()) - 1 if several else int(whole.sum())
-    rules = Rules(Promise(1, (model,)).of_people({"s": whole}, people), ("s",), (whole,))
+    # The column stands between two of which nothing is asked, so that its number is not taken for the null's, nor for the first or last.
+    rules = Rules(Promise(1, (model,)).of_people({"s": whole}, people), ("free", "s", "free too"), (whole[:1], whole, whole[:1]))
     demands, null = rules.demands, getattr(model, "null", None)
     named = {None if code == null else int(code): int(total) for code, total in zip(codes, totals, strict=True)}
 
@@ -45,10 +46,10 @@ def told_both_ways(
         return bool(rules.promise.failing(np.array([counts.sum()]), {"s": spread})[0])
 
     def fewest(count: int, value: Any) -> int:
-        return int(fewest_too_many(count, NULL if value is None else value, 0, -1 if null is None else null, demands.holder_bounds))
+        return int(fewest_too_many(count, NULL if value is None else value, COLUMN, -1 if null is None else null, demands.holder_bounds))
 
     scratch = np.zeros((2, width), np.int64)
-    mine = refusal_discloses(codes, totals, sizes, persons, 0, demands, scratch, scratch.copy())
+    mine = refusal_discloses(codes, totals, sizes, persons, COLUMN, demands, scratch, scratch.copy())
     assert not scratch.any()
     return bool(mine), discloses(named, sizes.tolist(), persons.tolist(), fails, least, fewest if several else None)
 
@@ -95,7 +96,9 @@ def test_a_refusal_discloses_what_the_ways_say_where_somebody_has_several_values
         ("recursive", [0, 1, 2, 4], [1, 1, 1, 1], [2, 2], [2, 1], True),
         ("recursive 3", [0, 1, 2, 4], [2, 1, 1, 3], [5, 2], [1, 1], True), ("recursive", [0, 2], [3, 4], [4, 3], [1, 2], True),
         ("close", [0, 1], [3, 5], [4, 4], [3, 2], True), ("close", [0, 1, 2], [2, 3, 3], [4, 4], [4, 3], True),
-        ("distinct 2", [1, 2, 3, 4], [1, 1, 1, 3], [2, 4], [2, 2], True),
+        ("distinct 2", [1, 2, 3, 4], [1, 1, 1, 3], [2, 4], [2, 2], True), ("close", [0, 1, 3], [2, 2, 3], [3, 4], [3, 4], False),
+        ("close", [1, 2, 3], [3, 2, 2], [4, 3], [4, 3], False), ("distinct 3", [0, 2, 3], [2, 1, 2], [4, 1], [4, 1], False),
+        ("entropy", [1, 2, 3], [3, 3, 3], [7, 2], [7, 2], False), ("recursive 3", [1, 2, 3], [2, 1, 1], [1, 3], [1, 3], False),
     ],
 )  # fmt: skip
 def test_a_refusal_that_hangs_on_one_record_or_person_discloses_what_the_ways_say(

@@ -241,3 +241,31 @@ def test_classes_of_large_numbers_are_sorted_with_their_texts(most: int) -> None
     column = pa.array(["b", "c", "a", "a", "a", "c"]).dictionary_encode()
     found, [ordered] = in_canonical_order(classes, [column])
     assert list(zip(found.tolist(), ordered.to_pylist(), strict=True)) == sorted(zip(classes.tolist(), column.to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("columns", [0, 1, 2, 3, 5])
+def test_texts_of_several_columns_stay_in_their_columns_and_with_their_records(columns: int) -> None:
+    """Each column has texts of its own, more in one than in another, and each but the first has a null."""
+    drawn = np.random.default_rng(columns)
+    classes = drawn.integers(4, 7, 50).astype(np.int32)
+    texts = [
+        [f"{column}{number}" if number or not column else None for number in drawn.integers(0, 2 + column, 50)] for column in range(columns)
+    ]
+    found, ordered = in_canonical_order(classes, [pa.array(column).dictionary_encode() for column in texts])
+    records = zip(classes.tolist(), *texts, strict=True)
+    expected = sorted(records, key=lambda record: (record[0], *map(last, record[1:])))
+    assert list(zip(found.tolist(), *(column.to_pylist() for column in ordered), strict=True)) == expected
+
+
+@pytest.mark.parametrize(("entries", "columns"), [(1_500, 1), (60, 11)])
+def test_many_records_are_sorted_whether_or_not_they_fit_into_numbers(entries: int, columns: int) -> None:
+    """More than are sorted by comparing. Of one column two classes take a bit more than one, and of eleven no number holds a record."""
+    drawn = np.random.default_rng(entries)
+    classes = drawn.integers(0, 2, 33_000).astype(np.int32)
+    places = [drawn.integers(0, entries if not column else 3, 33_000).astype(np.int32) for column in range(columns)]
+    texts = pa.array([f"{number:04d}" for number in range(entries)])
+    found, ordered = in_canonical_order(classes, [pa.DictionaryArray.from_arrays(one, texts) for one in places])
+    rows = np.lexsort([*places[::-1], classes])
+    assert np.array_equal(found, classes[rows])
+    for column, one in zip(ordered, places, strict=True):
+        assert np.array_equal(column.indices, one[rows])

@@ -128,6 +128,27 @@ def test_beginnings_of_numbers(values: list[int]) -> None:
     every_level_is_read({"prefix": [4, 2]}, distinct(values))
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["", "1", "1*", "12", "120", "13", "2", "21", "a, b", "a, c", "b"]), pa.array([1, 9, 10, 11, 101, 110, 2000]),
+        pa.array([date(1999, 12, 31), date(2020, 1, 1), date(2020, 1, 2), date(2020, 10, 1), date(2021, 1, 1)]),
+        pa.array([datetime(2020, 1, day, hour) for day in (1, 2, 12) for hour in (0, 9)], pa.timestamp("s")),
+    ],
+    ids=lambda values: str(values.type),
+)  # fmt: skip
+def test_a_common_beginning_covers_all_that_begins_with_it_and_a_value_itself_alone(values: pa.Array) -> None:
+    """However many stars are behind it; moments as texts have a space between date and time."""
+    texts = [str(value) for value in values.to_pylist()]
+    stems = sorted({text[:length] for text in texts for length in range(len(text))} | {"3", "20 ", "~"})
+    labels = [stem + stars for stem in stems for stars in ("*", "****") if stem + stars not in (*texts, "*")]
+    spans = reading({"prefix": [1]}, values, [*labels, *texts], prefix=True)
+    for label, read in enumerate(labels):
+        assert covered(spans, label) == [place for place, text in enumerate(texts) if text.startswith(read.rstrip("*"))]
+    for place, text in enumerate(texts):
+        assert covered(spans, len(labels) + place) == [place] or text == "1*"
+
+
 @given(st.lists(DAYS, min_size=1, max_size=12), UNITS)
 def test_units_of_dates(values: list[date], units: list[str]) -> None:
     every_level_is_read({"date": units}, distinct(values))
@@ -398,6 +419,35 @@ def test_a_label_of_groups_at_several_levels_covers_all_of_them(tree: dict[str, 
     axis = label_axis_by_levels("x", quasi_identifier({"tree": tree}).hierarchy, pa.array(["00", "01", "02"]), Path())
     [read] = axis.others
     assert [read(label) for label in "AEF"] == [(0, 2), (2, 3), None]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("signed", [True, False])
+def test_ends_of_ranges_beyond_the_type_of_a_column_are_beyond_all_of_its_values(bits: int, signed: bool) -> None:
+    """Labels are read one by one and at once, with the same answers."""
+    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    values = [least, least + 1, 7, 100, most - 1, most]
+    ends = [least - 9, least - 1, *values, most + 1, most + 9]
+    held = {f"[{low} - {high}]": (low, high) for low in ends for high in ends} | {str(end): (end, end) for end in ends}
+    held |= {f"[{low} - {high})": (low, high - 1) for low in ends for high in ends}
+    held |= {f">= {end}": (end, most) for end in ends} | {f"<= {end}": (least, end) for end in ends}
+    spans = reading({"widths": [10]}, pa.array(values, f"{'' if signed else 'u'}int{bits}"), list(held))
+    for label, (low, high) in enumerate(held.values()):
+        assert covered(spans, label) == [place for place, value in enumerate(values) if low <= value <= high]
+
+
+@pytest.mark.parametrize(("unit", "last"), [("ns", 2262), ("us", 9999), ("ms", 9999), ("s", 9999)])
+def test_a_moment_beyond_the_years_that_a_unit_holds_is_none_of_its_values(unit: str, last: int) -> None:
+    values = pa.array(
+        [datetime(1680, 1, 1), datetime(1715, 6, 1), datetime(1969, 12, 31, 23, 59, 59), datetime(2261, 12, 31)], "timestamp[us]"
+    )
+    scale = value_scale(values.cast(pa.timestamp(unit)))
+    assert scale is not None
+    for year in (1300, 1700, 1969, 1970, 2000, 2262, 2263, 2300, 9999):
+        end, there = f"{year:04d}-01-01 00:00:00", last - 585 < year <= last or last == 9999
+        place = sum(value < datetime(year, 1, 1) for value in values.to_pylist())
+        assert scale.between(end, None) == ((place, 4) if there else None)
+        assert scale.between(None, end, closed=False) == ((0, place) if there else None)
 
 
 def test_of_times_with_a_zone_a_day_more_on_both_sides_is_covered() -> None:

@@ -71,6 +71,30 @@ def test_both_readings_find_the_same_ends(place: int, data: st.DataObject) -> No
     assert unexpected_ends(values, people.tolist(), spec, k, labels) == 0
 
 
+FINEST = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""How many there are in a second."""
+
+
+@pytest.mark.parametrize(
+    ("unit", "step"),
+    [
+        (unit, step)
+        for unit, finest in FINEST.items()
+        for step in sorted({1, finest // 1_000_000, finest // 1_000, finest, 60 * finest, 3_600 * finest, 86_400 * finest})
+        if step and (unit != "ns" or step > 1)
+    ],
+)
+def test_both_readings_cut_moments_at_whole_steps_of_the_clock(unit: str, step: int) -> None:
+    """Seven tenths of a step apart, of one person each; half of them lie before 1970."""
+    first = -17 * step + step // 2
+    values = pa.array([first + number * 7 * max(step // 10, 1) for number in range(50)], pa.timestamp(unit))
+    spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": SPECS["days"]}).hierarchy
+    for k in (2, 5):
+        ends = texts_of(shared_ends(Domain("x", values, np.ones(50, np.int64), 0), spec, k))
+        assert len(set(ends)) > 3
+        assert unexpected_ends(values, [1] * 50, spec, k, [label(*each) for each in ends]) == 0
+
+
 @pytest.mark.parametrize("first", [0, 1, -1, -2, -9])
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("widths", [[1], [1, 3, 9], [1, 2, 4]])

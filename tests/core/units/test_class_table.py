@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.privacy.models import DistinctDiversity, Spread
 from core.privacy.promise import Promise
-from core.units.class_table import ClassMembers, ClassTable, SourceMembers
+from core.units.class_table import ClassMembers, ClassTable, SelectedPersons
 from core.units.persons import EVERY_RECORD, RowPersons
 from core.units.unit import Records, Unit
 
@@ -30,7 +30,7 @@ def table_of(rows: list[Row], *, persons: bool) -> ClassTable:
     unit = RowPersons.of_records(np.array([-1 if row[0] is None else row[0] for row in rows], np.int32))
     known = unit.persons
     whole = known.count(codes, VALUES)
-    whose = SourceMembers(type(known)(known.per_cell, known.shares, {"x": whole}), {"x": codes}, np.arange(len(rows)))
+    whose = SelectedPersons(type(known)(known.per_cell, known.shares, {"x": whole}), {"x": codes}, np.arange(len(rows)))
     return ClassTable.of_members(records, ClassMembers(whose, owners))
 
 

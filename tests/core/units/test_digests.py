@@ -60,6 +60,8 @@ def test_a_person_of_three_columns_is_all_three_and_nobody_where_one_is_missing(
         pa.array([0, 1, 0, None], pa.timestamp("us", "+01:00")),
         pa.array([0, 1, 0, None], pa.date32()),
         pa.array([b"a", b"", b"a", None], pa.large_binary()),
+        pa.array([b"\xff\x00", b"", b"\xff\x00", None], pa.binary()),
+        pa.array([b"\xff\x00", b"\xff\x01", b"\xff\x00", None], pa.binary(2)),
     ],
     ids=lambda column: str(column.type),
 )
@@ -91,6 +93,8 @@ def test_every_byte_of_a_text_counts() -> None:
 def test_digests_are_the_same_on_every_machine() -> None:
     columns = [pa.array(["P-000017", "P-000018"]), pa.array([3, 3], pa.int8())]
     assert digests_of(columns, 2).tolist() == FIXED
+    truths, numbers = pa.array([False, True]), pa.array([0, 1], pa.uint64())
+    assert digests_of([truths], 2).tolist() == digests_of([numbers], 2).tolist() == TRUTHS
     assert digests_of([], 0).dtype == np.uint64
 
 
@@ -101,7 +105,7 @@ def test_of_no_texts_there_is_no_digest_whether_or_not_it_is_said_where_the_firs
             assert digests_of([column], 0).tolist() == []
 
 
-FIXED = [16926848382263734226, 10303999239157948088]
+FIXED, TRUTHS = [16926848382263734226, 10303999239157948088], [13508326642384680972, 18149831327197778825]
 
 
 def test_the_first_texts_of_a_column_have_as_many_digests() -> None:

@@ -142,3 +142,43 @@ def test_cells_of_no_class_are_counted_in_none(records: list[tuple[int | None, i
     found = dict(zip(zip(spread.owners.tolist(), spread.values.tolist(), strict=True), spread.counts.tolist(), strict=True))
     pairs = {(classes[cell], values[cell], person) for person, cell in records if classes[cell] >= 0 and person is not None}
     assert found == Counter((owner, value) for owner, value, _ in pairs)
+
+
+@given(RECORDS, CLASSES, CLASSES, st.booleans())
+def test_persons_of_rows_are_counted_with_their_values_whether_a_row_is_one_record_or_several(
+    records: list[tuple[int | None, int]], classes: list[int], values: list[int], several: bool
+) -> None:
+    """A row of several records has those of one cell, in two parts; a single one is in class and has the value of its cell all the same."""
+    digests = np.array([0 if person is None else (person + 1) * (2**61 + 12345) % 2**64 for person, _ in records], np.uint64)
+    cells = np.array([cell for _, cell in records], np.int64)
+    if several:
+        persons = RowPersons.of_pairs([Pairs.of(digests[part], cells[part]) for part in (slice(None, 9), slice(9, None))], 10)
+        class_of, value_of = np.array(classes) - 1, np.array(values)
+        assert persons.people is None
+    else:
+        persons = RowPersons.of_digests(digests)
+        class_of, value_of = (np.array(given)[cells] for given in (np.array(classes) - 1, values))
+        assert [person is None for person, _ in records] == (persons.numbers == -1).tolist()
+    known = {person for person, _ in records if person is not None}
+    assert persons.size == max(persons.numbers.tolist(), default=-1) + 1
+    most = Counter(person for person, _ in records if person is not None)
+    assert persons.figures() == (len(known), max(most.values(), default=0))
+    held = {(classes[cell] - 1, values[cell], person) for person, cell in records if person is not None and classes[cell]}
+    assert persons.count(class_of, 4).tolist() == [len({person for one, _, person in held if one == mine}) for mine in range(4)]
+    found, there = persons.spread(class_of, value_of, np.ones(5, np.int64)), Counter((one, value) for one, value, _ in held)
+    assert dict(zip(zip(found.owners.tolist(), found.values.tolist(), strict=True), found.counts.tolist(), strict=True)) == there
+
+
+@given(st.lists(st.tuples(st.integers(-1, 9), st.booleans()), max_size=20))
+@example([(7, True), (0, True), (-1, True), (7, True), (3, False), (9, True)])
+@example([(2, True), (5, True), (-1, False)])
+def test_some_of_the_records_have_their_persons_without_gaps_and_nobody_stays_nobody(records: list[tuple[int, bool]]) -> None:
+    whose, rows = [person for person, _ in records], [row for row, (_, is_taken) in enumerate(records) if is_taken]
+    some = RowPersons.of_records(np.array(whose, np.int32)).take(np.array(rows, np.intp))
+    left = [whose[row] for row in rows]
+    assert some.people is not None
+    assert some.people.tolist() == left
+    people, dense = sorted({person for person in left if person >= 0}), some.dense()
+    assert dense.numbers.dtype == np.int32
+    assert dense.numbers.tolist() == [people.index(person) if person >= 0 else -1 for person in left]
+    assert (dense.size, dense.of) == (len(people), len(left))

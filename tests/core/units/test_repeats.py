@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.units import repeats
 from core.units.digests import NOBODY, Digests, digests_of
-from core.units.repeats import MOST_VALUES, NOTHING, ValueCounts, merge_value_counts
+from core.units.repeats import MOST_VALUES, NOTHING, SAMPLED_RECORDS, ValueCounts, merge_value_counts
 
 VALUES = st.lists(st.none() | st.integers(0, 30), max_size=200)
 
@@ -63,6 +63,41 @@ def test_one_value_that_many_records_share_is_seen_whatever_its_digest() -> None
     whose = np.arange(1_000_000)
     whose[::25] = -1
     assert counted(digests(whose.tolist())).most > 100
+
+
+@pytest.mark.parametrize(
+    ("length", "looked_at"),
+    [
+        (0, 0), (1, 1), (SAMPLED_RECORDS, SAMPLED_RECORDS), (2 * SAMPLED_RECORDS - 1, 2 * SAMPLED_RECORDS - 1),
+        (2 * SAMPLED_RECORDS, SAMPLED_RECORDS), (3 * SAMPLED_RECORDS + 1, SAMPLED_RECORDS + 1),
+    ],
+)  # fmt: skip
+def test_a_few_thousand_records_of_a_batch_are_looked_at_whatever_their_value(length: int, looked_at: int) -> None:
+    """All have one value; records without a value are none of them, and a batch in which fewer are seen changes nothing."""
+    batch = np.full(length, digests([1])[0])
+    found = NOTHING.with_records(np.ravel(np.column_stack([np.full(length, NOBODY), batch])))
+    assert (found.records_counted, found.records, found.most) == (looked_at, length, length)
+    assert found.with_records(batch[:1]).records_counted == looked_at
+    assert NOTHING.with_records(batch[:1]).with_records(batch).records_counted == looked_at
+
+
+def test_a_mean_is_one_at_least_as_each_value_has_a_record() -> None:
+    """How many values there are is estimated, so that there may seem to be more of them than records."""
+    for records, mean in ((10, 1.0), (16, 1.0), (24, 1.5)):
+        assert ValueCounts(3, np.array([8, 16], np.uint64), np.ones(2, np.int64), records).mean == mean
+    assert NOTHING.mean == 0.0
+    nothing = merge_value_counts([])
+    assert (nothing.bits, nothing.records, nothing.records_counted, nothing.most, nothing.mean) == (0, 0, 0, 0, 0.0)
+
+
+@pytest.mark.parametrize("most", [1, 5, 40, 199, 200])
+def test_values_are_left_out_by_as_few_bits_as_make_room(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(repeats, "MOST_VALUES", most)
+    values = np.unique(np.random.default_rng(3).integers(0, 1 << 62, 200).astype(np.uint64))
+    sampled = [[value for value in values.tolist() if value % (1 << bits) == 0] for bits in range(62)]
+    least = next(bits for bits, left in enumerate(sampled) if len(left) <= most)
+    for found in (counted(values), merge_value_counts([counted(values[:90]), counted(values[60:])])):
+        assert (found.bits, found.values.tolist()) == (least, sampled[least])
 
 
 def test_what_has_no_value_repeats_nothing() -> None:

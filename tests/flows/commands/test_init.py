@@ -330,7 +330,7 @@ def test_any_name_is_the_same_when_the_job_is_read(name: str) -> None:
 
 @given(st.floats(0, 1e15), st.booleans())
 def test_proposed_widths_nest(span: float, whole: bool) -> None:
-    found = bin_widths(span, whole=whole)
+    found = bin_widths(span, integers=whole)
     assert WidthsHierarchy.model_validate_json(f'{{"widths": [{", ".join(found)}]}}', strict=False).widths
     assert found[0] == "1" or not whole
 

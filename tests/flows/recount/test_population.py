@@ -88,6 +88,22 @@ def test_rows_are_counted_as_one_by_one(anonymise: Anonymise, tmp_path: Path, me
 
 
 @pytest.mark.ci
+def test_a_person_of_several_records_is_one_of_the_population(anonymise: Anonymise, tmp_path: Path) -> None:
+    """The columns have the names by which the recount calls what it counts."""
+    people = everybody(300).rename_columns(["weight", "records", "sick"]).append_column("label_0", pa.array(range(300)))
+    qids = [{**qid, "name": name} for qid, name in zip(QIDS, ("weight", "records"), strict=True)]
+    columns = {"person": "label_0", "quasi_identifiers": qids, "sensitive": ["sick"]}
+    found = []
+    for folder, visits in ((tmp_path / "one", 1), (tmp_path / "several", 5)):
+        job = job_file(folder, {"name": "skald"}, people, columns=columns)
+        write_parquet(folder / "people", people.take(np.repeat(np.arange(300), visits)))
+        found.append(anonymise(job).manifest)
+    assert found[0].population == found[1].population
+    assert found[0].population is not None
+    assert (found[0].population.k_map, found[0].population.lacking) == (found[0].min_class, 0)
+
+
+@pytest.mark.ci
 def test_a_manifest_that_tells_less_risk_is_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     job_path = job_file(tmp_path, {"name": "mondrian"}, everybody(2_000))
     made = anonymise(job_path)

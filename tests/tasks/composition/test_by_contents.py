@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from core.composition.joint_classes import ARRANGED_VALUES, ARRANGEMENTS
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition import by_contents
@@ -37,15 +38,18 @@ class Compared:
         self._entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}})
         monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self._entry)
         self.places: list[Any] = []
+        self.here: list[Any] = []
+        self.there = {"members"}
         monkeypatch.setattr(by_contents, "run_comparison", self._compared)
 
     def _compared(self, _run: Any, _question: Any, _job: Job, compared: ComparedContents, *places: Any, **_here: Any) -> ComparedContents:
         self.places += places
+        self.here += _here.items()
         return compared
 
-    def with_theirs(self, untreated: Columns, kept: Columns, *, linked: bool = True) -> Any:
+    def with_theirs(self, untreated: Columns, kept: Columns, *, linked: bool = True, work: Path | None = None) -> Any:
         job = job_of_notes()
-        store = SimpleNamespace(is_complete=lambda _artifact: True)
+        store = SimpleNamespace(is_complete=lambda artifact: artifact in self.there)
         run = SimpleNamespace(job=job, store=store, spill="spill", domain=None)
 
         def parts(by: DigestedColumns) -> list[Any]:
@@ -55,7 +59,7 @@ class Compared:
         known: Any = SimpleNamespace(
             run=run, kinds=KINDS, digested=DigestedColumns(("q", "s"), ("note",), ("s",)), parts=parts, count_in_files=len
         )
-        earlier: Any = SimpleNamespace(release="people-1", work=None, linkage_key=("q",) if linked else (), persons=False, files="ff")
+        earlier: Any = SimpleNamespace(release="people-1", work=work, linkage_key=("q",) if linked else (), persons=False, files="ff")
         self._entry.digested = (NAMES, untreated, kept)
         return by_contents.figures_by_contents(known, earlier, 2)
 
@@ -75,6 +79,59 @@ def test_columns_that_both_publish_as_they_are_show_changes(compared: Compared) 
 def test_of_untreated_columns_that_are_not_in_this_source_nobody_knows_the_digest(compared: Compared, other: tuple[str, str]) -> None:
     with pytest.raises(UnmeasuredError, match="changes would be overlooked"):
         compared.with_theirs((("note", "text"), other), ())
+
+
+@pytest.mark.parametrize("work", [None, "other", "mine"])
+def test_a_release_is_looked_for_in_the_work_that_made_it(
+    compared: Compared, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, work: str | None
+) -> None:
+    """If that is another one, it is compared where its artefacts are read."""
+    places = {None: None, "mine": Path(job_of_notes().work_location), "other": tmp_path / "work"}
+    monkeypatch.setattr(by_contents, "Store", lambda folder: SimpleNamespace(folder=folder, is_complete=lambda _artifact: True))
+    compared.with_theirs((), (), work=places[work])
+    own, theirs, _ = compared.places
+    assert compared.here == [("here", work == "other")]
+    if work == "other":
+        assert theirs.folder == tmp_path / "work" / "artifacts"
+    else:
+        assert theirs is own
+
+
+def test_what_the_other_release_promises_holds_beside_what_this_one_does(compared: Compared) -> None:
+    found = compared.with_theirs((), ())
+    mine: Any = found.promises.mine
+    assert (mine["l"]["s"]["distinct"], found.promises.theirs) == (2, {"l": {"s": {"distinct": 3}}})
+
+
+def test_a_release_of_which_an_artefact_is_gone_is_not_measured(compared: Compared) -> None:
+    compared.there = set()
+    with pytest.raises(UnmeasuredError, match="its artefacts are gone"):
+        compared.with_theirs((), ())
+
+
+@pytest.mark.parametrize(
+    ("several", "sets", "names", "kinds", "found"),
+    [
+        (True, "sets", ("q", "s"), {}, ARRANGEMENTS), (False, "sets", ("q", "s"), {}, ()), (True, None, ("q", "s"), {}, ()),
+        (True, "sets", ("r", "s"), {}, (ARRANGED_VALUES,)), (True, "sets", ("q", "r", "s"), {}, None),
+        (True, "sets", ("q", "s"), {"q": "real"}, None), (True, "sets", ("r", "s"), {"s": "real"}, None),
+    ],
+)  # fmt: skip
+def test_how_values_stand_together_is_compared_by_what_is_in_both_sources(
+    several: bool, sets: str | None, names: tuple[str, ...], kinds: dict[str, str], found: tuple[str, ...] | None
+) -> None:
+    """``r`` is in the other source alone, or a column of another kind."""
+    own, other = DigestedColumns(("q", "s"), ("note",), ("s",)), DigestedColumns(names, ("note",), ("s",))
+    digested = tuple(tuple((name, kinds.get(name, "text")) for name in part) for part in (names, ("note",), ("s",)))
+    entry: Any = SimpleNamespace(parts=[SimpleNamespace(sets=None), SimpleNamespace(sets=sets)], digested=digested)
+    known: Any = SimpleNamespace(run=SimpleNamespace(job=SimpleNamespace(is_of_several=several)), kinds=KINDS)
+    if found is None:
+        with pytest.raises(UnmeasuredError, match="columns of several tables"):
+            by_contents._arranged(known, entry, own, other)
+    else:
+        assert by_contents._arranged(known, entry, own, other) == found
+        # What neither publishes beside the other's cannot stand otherwise.
+        assert by_contents._arranged(known, entry, own, DigestedColumns(names, (), ("score",))) == ()
 
 
 def test_what_one_of_both_publishes_as_it_is_shows_no_change(compared: Compared) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.composition.joint_classes import SETS
 from schemas.job.job import Job
-from tasks.composition.by_contents import OTHERWISE_READ, ComparedContents, Side, compare_by_contents
+from tasks.composition.by_contents import OTHERWISE_READ, ComparedContents, Side, _load_sets, _persons, compare_by_contents
 from tasks.composition.joint_values import Promises
 from tasks.engine.remote.call_queues import FolderQueue
 from tasks.engine.remote.codec import decoded, encoded
@@ -33,7 +35,7 @@ def job_with(*persons: str) -> Job:
 
 
 def drawn_releases(seed: int) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
-    """The records of each file; of those that only one release has some hold what a record of the other does."""
+    """The records of each file; of those that only one release has some hold what a record of the other does, or of both."""
     drawn = np.random.default_rng(seed)
 
     def some(count: int, *, shared: bool = False) -> list[Row]:
@@ -41,7 +43,7 @@ def drawn_releases(seed: int) -> tuple[dict[str, list[Row]], dict[str, list[Row]
         return [Row(one, int(drawn.integers(-1, 2)), shared, int(drawn.integers(0, 4)), 0, one % 3) for one in contents]
 
     both, mine, again, theirs = some(6, shared=True), some(5), some(4), some(3)
-    alike = [row._replace(group=int(drawn.integers(-1, 2))) for row in mine[:3] + again[:1]]
+    alike = [row._replace(group=int(drawn.integers(-1, 2)), shared=False) for row in mine[:2] + again[:1] + both[:1]]
     seen_there = [row._replace(group=int(drawn.integers(-1, 2))) for row in both]
     return {"both": both, "mine": mine, "again": again}, {"both": seen_there, "theirs": alike + theirs}
 
@@ -98,6 +100,70 @@ def test_records_at_risk_are_those_of_a_look_at_each(tmp_path: Path, persons: bo
     assert (figures["by"], figures["unit"]) == said
     # Whose other values are published now left and came; without persons they are other records.
     assert (figures["changed"] > 0) == persons
+
+
+def test_a_release_that_names_nobody_has_a_person_of_its_own_in_each_record(tmp_path: Path) -> None:
+    """The job names persons, and the other release knew of none."""
+    mine, theirs = drawn_releases(0)
+    stores = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    # In two parts, of which each begins to count anew.
+    parts = [(("both", 6),), (("theirs", 7),)]
+    sides = (
+        side(stores[0], mine, MINE, persons=True, fragments=True),
+        side(stores[1], theirs, parts, persons=False, fragments=True),
+    )
+    compared = ComparedContents(*sides, True, False, 3, Promises({}, {}, ("s",), None))
+    answer: Any = compare_by_contents(job_with("who"), compared, *stores, tmp_path / "spill")
+    there = seen(theirs, parts, persons=False, fragments=True)
+    own = [one._replace(person=1000 + number) for number, one in enumerate(there)]
+    expected = told_together(seen(mine, MINE, persons=True, fragments=True), own, 3, persons=True, again=False)
+    assert {part: (answer[0][part], answer[0][f"{part}_at_risk"]) for part in expected} == expected
+
+
+def test_nobody_is_no_person_and_every_record_without_a_name_is_another_one() -> None:
+    table = pa.table({"content": [7, 7, 7], "person": pa.array([5, 0, 5], pa.uint64())})
+    nameless = table.drop_columns("person")
+    own = [person for first in (0, 3) for person in _persons(nameless, first, named=True).to_pylist()]
+    assert (len(set(own)), 0 in own) == (6, False)
+    assert _persons(table, 0, named=True).to_pylist() == [5, 0, 5]
+    assert _persons(table, 0, named=False).to_pylist() == _persons(nameless, 3, named=False).to_pylist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("values", [(0, 0), (None, 0), (0, None)])
+@pytest.mark.parametrize("republished", [(), (0,), (1,)])
+def test_values_that_either_release_publishes_otherwise_or_that_only_one_has_tell_no_records_apart(
+    tmp_path: Path, values: tuple[int | None, int | None], republished: tuple[int, ...]
+) -> None:
+    """The other release has other values in the file that both are made of."""
+    mine, theirs = drawn_releases(0)
+    theirs["both"] = [row._replace(value=row.value + 90) for row in theirs["both"]]
+    stores, how = (Store(tmp_path / "mine"), Store(tmp_path / "theirs")), {"persons": False, "fragments": True}
+    of = side(stores[0], mine, MINE, **how), side(stores[1], theirs, THEIRS, **how)
+    sides = [one._replace(values=(place,)) for one, place in zip(of, values, strict=True)]
+    compared = ComparedContents(sides[0], sides[1], True, False, 3, Promises({}, {}, ("s",), None), republished, in_files=6)
+    answer: Any = compare_by_contents(job_with(), compared, *stores, tmp_path / "spill")
+    assert (answer == [None, OTHERWISE_READ]) is (values == (0, 0) and 0 not in republished)
+
+
+def test_sets_of_values_are_those_of_the_columns_that_are_compared_by_their_numbers(tmp_path: Path) -> None:
+    def made(store: Store, name: str, rows: list[tuple[int, int, int]]) -> Side:
+        table = pa.table({"column": [row[0] for row in rows]} | {
+            one: pa.array([row[place] for row in rows], pa.uint64()) for place, one in enumerate(("digest", "value"), start=1)
+        })  # fmt: skip
+        artifact = store.make("sets", store_key(name), ".parquet", lambda path: pq.write_table(table, path) or len(table))
+        part = KeptRecords(files=(), members=artifact, sets=artifact)
+        return Side((part, part.model_copy(update={"sets": None}), part), False, ())
+
+    stores = Store(tmp_path / "mine"), Store(tmp_path / "theirs")
+    mine = made(stores[0], "a", [(0, 10, 1), (0, 10, 2), (1, 20, 3), (2, 30, 4)])
+    theirs = made(stores[1], "b", [(0, 20, 3), (0, 40, 5), (1, 10, 1), (1, 50, 6)])
+    compared = ComparedContents(
+        mine._replace(values=(1, None, 0)), theirs._replace(values=(0, 2, 1)), True, False, 3, Promises({}, {}, ("s", "r", "u"), None)
+    )
+    with duckdb.connect() as database:
+        _load_sets(database, compared, *stores)
+        found = database.execute(f"FROM {SETS}").fetchall()
+    assert sorted(found) == [(0, 20, 3), (0, 40, 5), (2, 10, 1), (2, 10, 2), (2, 50, 6)]
 
 
 @pytest.mark.parametrize("linked", ["contents", "both", "persons", "neither"])

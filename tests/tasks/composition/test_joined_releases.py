@@ -14,7 +14,7 @@ from schemas.job.publish import SHARED
 from schemas.release.increments import Overlap
 from tasks.composition import overlaps, pseudonym_families
 from tasks.composition.earlier import Earlier
-from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, join_releases
+from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, Joining, join_releases
 from tasks.store.files import file_digest
 from tasks.store.secret import seal
 
@@ -32,27 +32,33 @@ class Registry:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self._patch, self.folded = folder, monkeypatch, list[Head | None]()
-        monkeypatch.setattr(pseudonym_families, "family_of", lambda _job, _source, columns, _registry: columns[0][0])
 
-    def index(self, *releases: str, **changes: Any) -> None:
+        def family(_job: Any, _source: Any, columns: Any, _registry: Any, *, by_name: bool = True) -> str:
+            return columns[0][0] if by_name else "key"
+
+        monkeypatch.setattr(pseudonym_families, "family_of", family)
+
+    def index(self, *releases: str, name: str = "f", **changes: Any) -> None:
         (self.folder / "f.sets").write_bytes(b"sets")
         said: dict[str, Any] = {"format": FORMAT, "family": "f", "key": "K", "file": "f.sets", "releases": releases, "k": 2}
         head = Head(**(said | {"sha256": file_digest(self.folder / "f.sets")} | changes))
-        (self.folder / "f.family").write_text(seal(head.model_dump(mode="json")))
+        (self.folder / f"{name}.family").write_text(seal(head.model_dump(mode="json")))
 
-    def joined(self, entries: list[Any], figures: dict[str, int], *columns: str) -> tuple[Any, list[tuple[Any, ...]]]:
-        def folded(
-            _run: Any, release: str, _registry: Any, one: tuple[str, Disclosed], head: Head | None
-        ) -> tuple[dict[str, int], Path | None]:
-            self.folded.append(head)
+    def joined(self, entries: list[Any], figures: dict[str, int], *columns: str | tuple[str, ...]) -> tuple[Any, list[tuple[Any, ...]]]:
+        def folded(_run: Any, release: str, _registry: Any, one: tuple[str, Any], head: Head | None) -> tuple[dict[str, int], Path | None]:
+            self.folded += [head] if one[0] != "key" else []
             return figures, self.folder / f"{one[0]}.{release}.next"
 
         self._patch.setattr(pseudonym_families, "_folded", folded)
         registry: Any = SimpleNamespace(folder=self.folder, key="K", entries=lambda: (entries, 0))
         run: Any = SimpleNamespace(job=SimpleNamespace(privacy=SimpleNamespace(k=3)))
         nothing: Any = None
-        found = join_releases(run, nothing, "people-0", registry, [Disclosed((one,), nothing, None) for one in columns or ("file",)])
-        return found, [(one.releases, one.k, one.people, one.below_k, one.unmeasured) for one in found.joined]
+        named = [(one,) if isinstance(one, str) else one for one in columns or ("file",)]
+        found = join_releases(run, nothing, "people-0", registry, [Disclosed(one, nothing, None) for one in named])
+        told = [(one.releases, one.k, one.people, one.below_k, one.unmeasured) for one in found.joined]
+        # Each column by itself is of a family by its key too; of that there is a test of its own.
+        pending = tuple(path for path in found.pending if not path.name.startswith("key"))
+        return Joining(tuple(family for family in found.families if family != "key"), found.joined, pending), told
 
 
 @pytest.fixture
@@ -75,11 +81,32 @@ def test_new_pseudonyms_of_a_known_key_join_nothing(registry: Registry) -> None:
     assert registry.joined([], FIGURES, "mail", "file")[0].joined != (), "another column is looked at by itself"
 
 
+def test_a_column_of_several_that_name_a_person_is_told_of_where_another_release_has_it_without_these(registry: Registry) -> None:
+    registry.index("people-1")
+    found, told = registry.joined([entry("people-1", "f")], FIGURES, ("mail", "file"), "mail", "file")
+    assert (found.families, [one.columns for one in found.joined], told) == (("m", "f"), [("file",)], [(1, 2, 7, 2, "")])
+    _, told = registry.joined([entry("people-1", "f")], FIGURES, ("file", "mail"), "file")
+    assert told == [(1, 2, 7, 2, "")], "of releases that have them all it tells nothing new"
+
+
+def test_a_release_that_calls_a_column_of_the_key_otherwise_is_told_of_once(registry: Registry) -> None:
+    registry.index("people-1")
+    registry.index("people-1", "people-2", family="key", name="key")
+    entries = [entry("people-1", "f", "key"), entry("people-2", "another", "key")]
+    found, told = registry.joined(entries, FIGURES)
+    assert ([one.columns for one in found.joined], told) == ([("file",)], [(2, 2, 7, 2, "")])
+    found, told = registry.joined(entries, FIGURES, "file", "mail")
+    assert [one.columns for one in found.joined] == [("file",), ("file", "mail")]
+    assert told == [(1, 2, 7, 2, ""), (2, 2, 7, 2, "")]
+    registry.index("people-1", family="key", name="key")
+    assert registry.joined(entries[:1], FIGURES)[1] == [(1, 2, 7, 2, "")], "known under the same name"
+
+
 def test_the_first_release_of_a_family_joins_nothing(registry: Registry) -> None:
     found, told = registry.joined([OTHER, entry("people-0", "f")], FIGURES)
     assert (told, found.families, len(found.pending), registry.folded) == ([], ("f",), 1, [None])
     run: Any = None
-    assert join_releases(run, run, "people-0", run, []) == pseudonym_families.Joining()
+    assert join_releases(run, run, "people-0", run, []) == Joining()
 
 
 def test_a_release_that_the_index_lacks_is_told_of_beside_the_others(registry: Registry) -> None:

@@ -16,7 +16,7 @@ from core.units.digests import NOBODY, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition import joint_values
-from tasks.composition.joint_values import Promises, values_at_risk
+from tasks.composition.joint_values import Promises, units_at_risk_by_values
 from tasks.store.store import Store
 from tests.core.composition.every_record import without_values
 from tests.core.composition.test_joint_classes import Row, loaded, seen
@@ -47,7 +47,7 @@ def at_risk(job: Job, promises: Promises, both: tuple[list[Row], list[Row]], fol
         loaded(database, *both)
         database.execute(joined_records_sql(BY_CONTENTS))
         database.execute(sets_table_sql())
-        return values_at_risk(database, job, promises, Store(folder), count_persons=False)
+        return units_at_risk_by_values(database, job, promises, Store(folder), count_persons=False)
 
 
 @pytest.mark.parametrize("mine", [None, {"distinct": 2}])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from core.columns.domains import Node
 from core.lattice.search import SearchResult
 from core.privacy.promise import Promise
-from core.units.class_table import SourceMembers
+from core.units.class_table import SelectedPersons
 from core.units.losses import Loss
 from core.units.pairs import Pairs
 from schemas.errors.methods import LevelsError
@@ -51,8 +51,8 @@ def looked_at(table: People, root: tuple[int, ...], node: tuple[int, ...], k: in
     digests = np.array([0 if person is None else digest_of(person) for person in table.people], np.uint64)
     pairs = Pairs.of(digests, table.cells(root))
     coding: Any = SimpleNamespace(hierarchies=table.example.hierarchies, sensitive=[])
-    whose: Any = lambda cells, _: SourceMembers.of(table.persons_of(cells), [cells], [])  # noqa: E731
-    sought: Any = SimpleNamespace(promise=Promise(k), source_members=whose)
+    whose: Any = lambda cells, _: SelectedPersons.of(table.persons_of(cells), [cells], [])  # noqa: E731
+    sought: Any = SimpleNamespace(promise=Promise(k), selected_persons=whose)
     job: Any = SimpleNamespace(privacy=SimpleNamespace(k=k))
     given_shares = [lambda number=number: pairs.share(number, shares) for number in range(shares)]
     return linked_people_at(job, coding, sought, table.example.histogram(root), node, given_shares)

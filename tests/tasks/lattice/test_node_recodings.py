@@ -27,7 +27,7 @@ from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.person_cells import PersonsOfSource
 from tasks.lattice import node_recodings
 from tasks.lattice.node_recodings import recode_locally, recode_node
-from tasks.lattice.optimum import Sought
+from tasks.lattice.optimum import SearchRequirements
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 from tests.jobs import job_of
@@ -80,14 +80,14 @@ class Chunks(NamedTuple):
             made.pairs.append(store.make("pairs", key, ".parquet", lambda path, made=pairs: write_pairs(path, made)))
         return made
 
-    def sought(self, persons: bool) -> Sought:
+    def sought(self, persons: bool) -> SearchRequirements:
         people = PersonsOfSource(CODING, self.parts, self.pairs, self.store, 1 << 28) if persons else None
-        return Sought(Promise(K), len(ROWS), K, people)
+        return SearchRequirements(Promise(K), len(ROWS), K, people)
 
     def rest(self, job: Job, root: Node, persons: bool) -> Rest:
         sought, counted = self.sought(persons), EXAMPLE.histogram((*root, 0))
         evaluator = NodeEvaluator(AXES, CODING.sensitive, sought.promise)
-        whole = Residual(counted, sought.source_members(counted, CODING.sensitive))
+        whole = Residual(counted, sought.selected_persons(counted, CODING.sensitive))
         first = evaluator.at(whole, NODE)
         return Rest(*node_recodings._left(job, CODING, evaluator, sought, first, whole, self.parts, self.store), sought.promise, whole)
 
@@ -140,23 +140,23 @@ def test_what_is_too_few_is_taken_up_as_finely_as_may_be_with_all_its_persons(
     assert cells_of(left) == Counter(at(ROWS[row], (*node, 0)) for row in rows)
     assert np.array_equal(first.few, promise.too_few(first.classes.units))
     if not persons:
-        assert (left.members, first.members) == (None, None)
+        assert (left.selected_persons, first.members) == (None, None)
         return
-    assert left.members is not None
+    assert left.selected_persons is not None
     assert first.members is not None
     whose = defaultdict(set)
     for row in rows:
         whose[at(ROWS[row], (*node, 0))].add(WHOSE[row])
-    assert dict(zip(cells_of(left), left.members.persons.per_cell.tolist(), strict=True)) == {
+    assert dict(zip(cells_of(left), left.selected_persons.persons.per_cell.tolist(), strict=True)) == {
         cell: len(people) for cell, people in whose.items()
     }
     # Who is taken up at other levels has left the node.
     units = first.classes.units if node == root else np.where(first.few, 0, first.classes.units)
     assert first.members.count(first.cells.cells).tolist() == units.tolist()
-    assert first.members.source_members.persons.cells == counted.cells.cells
+    assert first.members.selected_persons.persons.cells == counted.cells.cells
     # Who is in a class of the node and among the rest too is one person.
     kept = first.members.relabelled_without_outside(np.where(first.few, -1, 0))
-    together = joined_members([kept, type(kept)(left.members, np.zeros(left.cells.cells, np.int64))])
+    together = joined_members([kept, type(kept)(left.selected_persons, np.zeros(left.cells.cells, np.int64))])
     assert together.count(1).tolist() == [len(set(WHOSE))]
     holders = [len({one for one, row in zip(WHOSE, ROWS, strict=True) if row[2] == value}) for value in "ab"]
     assert together.spreads()["s"].source_counts.tolist() == together.spreads()["s"].counts.tolist() == holders
@@ -190,7 +190,7 @@ def test_classes_that_fail_are_left_out_and_only_those_of_few_masked(
 ) -> None:
     """Who is linked loses a record of the last class, which has others."""
     promise, counted = Promise(K, (DistinctDiversity("s", diverse),)), EXAMPLE.histogram((*root, 0))
-    members = Chunks.of(tmp_path).sought(persons).source_members(counted, CODING.sensitive)
+    members = Chunks.of(tmp_path).sought(persons).selected_persons(counted, CODING.sensitive)
     classes = classes_at_node()
     rare = {label for label, places in classes.items() if units(places, persons) < K}
     failing = rare | {label for label, places in classes.items() if len(values(places)) < diverse}

@@ -58,9 +58,16 @@ def test_the_node_of_a_replay_has_the_levels_of_the_release_and_none_of_sensitiv
     manifest = SimpleNamespace(node=(2, 1), tops={"age": 3, "zip": 1}, release="people-0")
     monkeypatch.setattr(replay, "replayed_manifest", lambda _job: manifest)
     hierarchies = [SimpleNamespace(qid="age", top=3), SimpleNamespace(qid="zip", top=1)]
-    job: Any = SimpleNamespace()
     coding: Any = SimpleNamespace(hierarchies=hierarchies, sensitive=["s"] * sensitive)
-    assert replay.replayed_root(job, coding) == (2, 1, *[0] * sensitive)
+
+    def job_with(**levels: list[int]) -> Job:
+        return Job.model_validate(job_of(method={"name": "skald", "levels": levels}))
+
+    job = job_with()
+    assert replay.replayed_root(job, coding) == replay.replayed_root(job_with(age=[1, 2]), coding) == (2, 1, *[0] * sensitive)
+    for levels in ({"age": [0, 1]}, {"age": [3, 3], "zip": [1, 1]}):
+        with pytest.raises(ReplayError, match="'age' at levels that"):
+            replay.replayed_root(job_with(**levels), coding)
     hierarchies[0].top = 4
     with pytest.raises(ReplayError, match="age"):
         replay.replayed_root(job, coding)
@@ -81,7 +88,7 @@ def test_a_node_that_is_named_is_looked_at_alone_and_may_suppress_no_more_than_t
     axes = tuple(built({"widths": [2]}, domain) for domain in domains)
     counted = Example(rows, domains, axes).histogram((0, 1))
     coding: Any = SimpleNamespace(hierarchies=axes, sensitive=(), axes=axes)
-    sought: Any = SimpleNamespace(promise=Promise(2), records=6, source_members=lambda *_: None)
+    sought: Any = SimpleNamespace(promise=Promise(2), records=6, selected_persons=lambda *_: None)
 
     def applied(limit: float, replayed: str | None = None) -> SearchResult:
         one = Job.model_validate(job_of(suppression={"limit": limit}, **({"replay": replayed} if replayed else {})))
@@ -148,6 +155,10 @@ def test_a_replay_goes_back_to_the_release_that_replays_none(target: Replayed) -
             target.of(name)
     with pytest.raises(StorageError):
         target.of("gone")
+    target.release("people-5", replay_of="people-4")
+    target.release("people-6", replay_of="people-5")
+    with pytest.raises(ReplayError, match="'people-5' replayed 'people-4', which is not in the same folder"):
+        target.of("people-6")
 
 
 @pytest.mark.parametrize("is_its_own", [True, False])

@@ -10,8 +10,9 @@ import pytest
 
 from core.columns.domains import Node
 from schemas.job.job import Job
+from tasks.counting.histograms import ChunkSums
 from tasks.lattice import optimum, recodings
-from tasks.lattice.optimum import BYTES_PER_CELL, Sought, memory_for_cells, root_below
+from tasks.lattice.optimum import BYTES_PER_CELL, SearchRequirements, memory_for_cells, root_below
 from tasks.lattice.recodings import SearchedCells
 from tests.conftest import Anonymise
 from tests.house.steps import Steps
@@ -52,8 +53,9 @@ def test_a_root_is_taken_that_is_nowhere_coarser_than_the_node_and_counted_but_f
 @pytest.mark.parametrize("given_node", [True, False])
 @pytest.mark.parametrize("linked", ["none", "as it was", "another"])
 @pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("counted", ["elsewhere", "here"])
 def test_each_step_of_a_search_is_given_what_those_before_it_found(
-    monkeypatch: pytest.MonkeyPatch, persons: bool, given_node: bool, linked: str, local: bool
+    monkeypatch: pytest.MonkeyPatch, persons: bool, given_node: bool, linked: str, local: bool, counted: str
 ) -> None:
     class Written(SimpleNamespace):
         def model_copy(self, update: dict[str, Any]) -> Any:
@@ -78,19 +80,21 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
         "write_recoding_of_cells": Written(recoding="kept"),
     })  # fmt: skip
     monkeypatch.setattr(recodings, "SEARCH", SimpleNamespace(key=lambda *given: given))
-    monkeypatch.setattr(Sought, "source_members", lambda self, *given: ("members", self, *given))
+    monkeypatch.setattr(SearchRequirements, "selected_persons", lambda self, *given: ("members", self, *given))
     given: Any = SimpleNamespace(job=job, store=store, coding=coding)
     cells = SearchedCells((0, 0), *(SimpleNamespace(of=name) for name in ("histogram", "parts", "pairs", "chunks")))
+    cells = cells if counted == "elsewhere" else cells._replace(chunks=None)
+    chunks = cells.chunks or ChunkSums(given, cells.parts)
     artifacts: Any = recodings._search(given, cells)
 
     key, people = (given, cells), "people" if persons else None
     promise = "promise of people" if persons else "promise"
-    sought: Any = Sought(promise, 20, 3, people)
+    sought: Any = SearchRequirements(promise, 20, 3, people)
     members = None if linked != "none" else ("members", sought, "counted below", "sensitive")
     expected: dict[str, tuple[Any, ...]] = {
         "_kept": (job, store, key), "load_histogram": (cells.histogram, coding, (0, 0), store),
         "count_enough_persons": (job, people, "counted"), "has_given_node": (job,),
-        "root_below": (job, coding, found, "counted", cells.chunks), "release_memory": (), "keeps_linked": (job,),
+        "root_below": (job, coding, found, "counted", chunks), "release_memory": (), "keeps_linked": (job,),
         "_outcome": (coding, "counted below", taken, made), "write_map": (job, taken.statuses, (1, 2), store, key),
         "write_recoding_of_cells": (store, key, "recoding", Written(node=(1, 2), people=(7, 2), linked=8 * (linked == "another"))),
     }  # fmt: skip
@@ -102,7 +106,7 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
     if given_node:
         expected["apply_given_node"] = (job, coding, sought, "counted")
     else:
-        expected["find_best_node"] = (job, coding, sought, "counted", cells.chunks)
+        expected["find_best_node"] = (job, coding, sought, "counted", chunks)
     if linked != "none":
         expected["best_linked_node"] = (job, coding, sought, found, "counted below")
     if local:

@@ -82,14 +82,14 @@ STATEMENTS = 5
 @pytest.mark.parametrize("person", [None, "p"])
 def test_all_records_are_counted_where_there_are_more_than_in_a_sample(person: str | None) -> None:
     with opened(MANY, DRAWN) as connection:
-        found = columns_exposures(connection, OTHERS, person, len(MANY), most=STATEMENTS * len(MANY))
+        found = columns_exposures(connection, OTHERS, person, len(MANY), most_rows=STATEMENTS * len(MANY))
     assert ({name: tuple(one) for name, one in found.columns.items()}, found.sampled) == (expected(MANY, persons=bool(person)), False)
     assert found.people == (20 if person else 60)
 
 
 def test_a_sample_is_counted_and_named_where_all_records_would_take_long() -> None:
     with opened(MANY, DRAWN) as connection:
-        found = columns_exposures(connection, OTHERS, None, len(MANY), most=STATEMENTS * len(MANY) - 1)
+        found = columns_exposures(connection, OTHERS, None, len(MANY), most_rows=STATEMENTS * len(MANY) - 1)
     shares = {name: tuple(one) for name, one in found.columns.items()}
     assert (shares, found.people, found.sampled) == (expected(MANY[:DRAWN], persons=False), DRAWN, True)
 

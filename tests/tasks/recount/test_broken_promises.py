@@ -26,7 +26,7 @@ from tasks.recount import verdict
 from tasks.recount.original import Original
 from tasks.recount.people import count_people
 from tasks.recount.published_values import passed_columns
-from tasks.recount.rows import RowsHere, column_faults_of, read_column_faults
+from tasks.recount.rows import RowsInOneDatabase, column_faults_of, read_column_faults
 from tasks.recount.spreads import count_spreads, model_faults, uncounted_without_source
 from tasks.recount.verdict import CrossClassCounts, RecountBasis, verdict_of
 from tests.core.recount.test_classes import recount
@@ -160,15 +160,15 @@ ORDERS = {"as is": ["q", "s", "note"], "other order": ["q", "note", "s"], "QID l
 @pytest.mark.parametrize("parquet", [True, False])
 @pytest.mark.parametrize("rest", [True, False])
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("masked", ["", "text", "no text"])
+@pytest.mark.parametrize("masked", ["", "text", "no text", "numbers"])
 def test_columns_are_in_the_order_of_the_job_or_of_the_source_where_that_says_the_rest(
     tmp_path: Any, parquet: bool, rest: bool, order: str, masked: str
 ) -> None:
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
     columns["insensitive"] = "rest" if rest else ["note"]
-    suppression = {"limit": 0.5} | ({"treatment": "mask"} if masked else {})
+    suppression = {"limit": 0.5} | ({"treatment": "mask"} if "text" in masked else {})
     job = Job.model_validate(job_of(columns=columns, suppression=suppression))
-    kinds = {"q": pa.int64() if masked == "no text" else pa.string(), "s": pa.string(), "note": pa.int64()}
+    kinds = {"q": pa.int64() if masked in ("no text", "numbers") else pa.string(), "s": pa.string(), "note": pa.int64()}
     table = pa.table({name: pa.array([None, None], kinds[name]) for name in ORDERS[order]})
     if parquet:
         for number in range(2):
@@ -228,7 +228,7 @@ def test_of_each_untreated_column_values_are_counted_that_one_record_has_and_tha
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s", "u"]}
     columns["identifiers"] = [{"name": "id", "treatment": {"hash": {"key": {"env": "KEY"}}}}]
     job = Job.model_validate(job_of(columns=columns))
-    assert passed_columns(job, RowsHere(connection, f"(FROM {rows})", "source")) == {"s": (2, 1, 3), "u": (1, 0, 2)}
+    assert passed_columns(job, RowsInOneDatabase(connection, f"(FROM {rows})", "source")) == {"s": (2, 1, 3), "u": (1, 0, 2)}
 
 
 @pytest.mark.parametrize("more", [0, 5])
@@ -239,9 +239,9 @@ def test_numbers_that_were_to_be_encrypted_are_held_against_those_of_the_source(
     job = Job.model_validate(job_of(columns=columns))
     few, many = (f"(SELECT (100000000 + range)::VARCHAR AS id, 'a' AS q FROM range({count}))" for count in (SAMPLE, SAMPLE + more + 1))
     original = Original(many, pa.schema([("q", pa.string()), ("id", pa.string())]))
-    assert len(verdict._pseudonym_faults(job, RowsHere(connection, few, many), original)) == 1
-    assert verdict._pseudonym_faults(job, RowsHere(connection, many, few), original) == []
-    assert verdict._pseudonym_faults(job, RowsHere(connection, few, many), None) == []
+    assert len(verdict._pseudonym_faults(job, RowsInOneDatabase(connection, few, many), original)) == 1
+    assert verdict._pseudonym_faults(job, RowsInOneDatabase(connection, many, few), original) == []
+    assert verdict._pseudonym_faults(job, RowsInOneDatabase(connection, few, many), None) == []
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64()], ids=str)

@@ -20,7 +20,7 @@ from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.figures import KINDS, Kind
 from tasks.recount.people import COMBINATIONS, columns_of_job, combined_pairs, count_combinations, count_together_of_people
 from tasks.recount.people_of_source import MANY, MOST_JOINED, OVERLAPPING, _unknown
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.spreads import model_faults
 from tests.jobs import job_of
 
@@ -125,7 +125,7 @@ def test_records_that_few_others_are_like_are_counted_by_kind_of_column_without_
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE release (age VARCHAR, score INTEGER, disease VARCHAR)")
         connection.executemany("INSERT INTO release VALUES (?, ?, ?)", rows)
-        found = count_combinations(RowsHere(connection, "release"), columns, ["age"], k)
+        found = count_combinations(RowsInOneDatabase(connection, "release"), columns, ["age"], k)
     for kind, first in (("insensitive", 2), ("sensitive", 3)):
         without, labelled = [row[1:first] for row in rows], [row[:first] for row in rows]
         alone = sum(many == 1 for many in Counter(without).values())

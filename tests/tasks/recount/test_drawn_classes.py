@@ -15,7 +15,7 @@ from schemas.job.job import Job
 from tasks.recount import truth
 from tasks.recount.original import Original, release_and_source
 from tasks.recount.published_labels import expect_labels, qid_labels
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.truth import drawn_number, faults_of_sample
 from tests.jobs import job_of
 
@@ -41,7 +41,7 @@ def found(connection: duckdb.DuckDBPyConnection, classes: int, *changed: str) ->
     for statement in changed:
         connection.execute(statement)
     original = Original("source", pa.schema([("q", pa.int64()), ("word", pa.string())]))
-    sides = release_and_source(job, RowsHere(connection, "release", "source"), original)
+    sides = release_and_source(job, RowsInOneDatabase(connection, "release", "source"), original)
     expect_labels(job, sides)
     return faults_of_sample(sides, [qid_labels(job, sides, 0, None)])
 

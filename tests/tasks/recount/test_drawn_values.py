@@ -28,8 +28,8 @@ from tasks.counting import source_domains
 from tasks.counting.source_domains import PersonsReading
 from tasks.recount import verdict
 from tasks.recount.original import Original
-from tasks.recount.published_values import PublishedHolders, published_source
-from tasks.recount.rows import RowsHere
+from tasks.recount.published_values import UnitRelation, published_source
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.source.chunks import ChunkedSource, SourceFile
 from tasks.source.published_columns import count_values, make_number_table, make_value_table
 from tasks.store.store import Store
@@ -104,7 +104,7 @@ def counted_by_recount(job: Job, original: Original) -> tuple[pa.Array, list[int
     with duckdb.connect() as connection:
         # The machine that counts again may be in another zone.
         connection.execute("SET TimeZone = 'America/New_York'")
-        values, people = verdict._values(job, RowsHere(connection, "", original.relation), original, "q")
+        values, people = verdict._values(job, RowsInOneDatabase(connection, "", original.relation), original, "q")
     return values, people.tolist()
 
 
@@ -215,8 +215,8 @@ def test_values_are_published_as_the_recount_expects_them(called: str, way: Any)
         published = published_values(counted, made, 2).apply(values)
         connection.register("source", pa.table({"who": who, "v": values}))
         connection.register("release", pa.table({"v": published}))
-        rows = RowsHere(connection, "release", "source")
-        published_source(job, rows, Original("source", pa.schema([])), PublishedHolders("source", {'"who"': dtype}))
+        rows = RowsInOneDatabase(connection, "release", "source")
+        published_source(job, rows, Original("source", pa.schema([])), UnitRelation("source", {'"who"': dtype}))
         again = Counter(one for (one,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall())
     assert again == Counter(published.to_pylist())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +28,25 @@ def test_the_bytes_of_labels_are_those_of_all_that_is_held_for_each_value() -> N
 @pytest.mark.parametrize(
     ("threads", "largest", "columns", "much"),
     # Of 256 MB, half is for reading: two threads with five times a row group of 12 MB are within it, and of 13 MB are not.
-    [(2, 12_000_000, 1, False), (2, 13_000_000, 1, True), (1, 24_000_000, 1, False), (2, 1_000, 200, False), (2, 1_000, 300, True)],
-)
+    [(2, 12_000_000, 1, False), (2, 13_000_000, 1, True), (1, 24_000_000, 1, False),
+     (1, 25_337_856, 5, False), (1, 25_337_857, 5, True), (2, 1_000, 200, False), (2, 1_000, 300, True)],
+)  # fmt: skip
 def test_row_groups_that_all_threads_read_at_once_take_much_from_half_the_memory_on(
     threads: int, largest: int, columns: int, much: bool
 ) -> None:
     assert exceeds_half_memory(Job.model_validate(job_of(threads=threads)), largest, columns) is much
+
+
+def test_without_threads_in_the_job_as_many_read_as_the_process_has_cores() -> None:
+    cores, job = os.sched_getaffinity(0), Job.model_validate(job_of())
+    try:
+        for some in ({min(cores)}, cores):
+            os.sched_setaffinity(0, some)
+            for largest in (12_000_000, 13_000_000, 25_000_000, 26_000_000):
+                same = Job.model_validate(job_of(threads=len(some)))
+                assert exceeds_half_memory(job, largest, 1) is exceeds_half_memory(same, largest, 1)
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def test_records_are_wide_by_the_largest_row_group_of_parquet_and_never_of_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

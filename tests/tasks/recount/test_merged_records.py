@@ -7,7 +7,7 @@ import pytest
 
 from core.recount.groups import RecordRelation
 from tasks.recount.recount import count_classes
-from tasks.recount.rows import COPIES, RowsHere
+from tasks.recount.rows import COPIES, RowsInOneDatabase
 
 
 @pytest.mark.parametrize(("equal", "merged"), [(40, True), (COPIES, True), (COPIES - 1, False), (1, False)])
@@ -15,11 +15,11 @@ from tasks.recount.rows import COPIES, RowsHere
 def test_merged_records_are_counted_as_all_of_them(name: str, equal: int, merged: bool) -> None:
     with duckdb.connect() as connection:
         connection.execute(f'CREATE TABLE release AS SELECT n % 3 AS "{name}" FROM range(3 * {equal}) AS r(n)')
-        rows = RowsHere(connection, "release")
+        rows = RowsInOneDatabase(connection, "release")
         rows.merge_equal_records(["release"])
         alike = rows.countable_records("release")
         assert bool(alike.copies) is merged
-        found = connection.execute(f'SELECT "{name}", {alike.counted} FROM {alike.relation} GROUP BY 1 ORDER BY 1').fetchall()
+        found = connection.execute(f'SELECT "{name}", {alike.count_expression} FROM {alike.relation} GROUP BY 1 ORDER BY 1').fetchall()
     assert found == [(number, equal) for number in range(3)]
 
 

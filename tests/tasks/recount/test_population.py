@@ -8,12 +8,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from core.recount.risk import population_risk_of_files
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job, load_job
 from tasks.recount.people_of_source import count_in_population, population_of
+from tasks.recount.recount import count_additional
 from tests.jobs import write_job, write_parquet
 
 QIDS: list[dict[str, Any]] = [
@@ -51,12 +53,12 @@ def of_population(folder: Path, rows: pa.Table, files: int = 2) -> Job:
     )  # fmt: skip
 
 
-def counted(job: Job, classes: list[tuple[Any, Any, int]]) -> tuple[int, Counter[tuple[int, int]]]:
+def counted(job: Job, classes: list[tuple[Any, Any, int]], people: Any = None) -> tuple[int, Counter[tuple[int, int]]]:
     held = pa.table({"age": pa.array([age for age, *_ in classes for _ in range(_[-1])], pa.string()),
                      "place": [place for _, place, records in classes for _ in range(records)]})  # fmt: skip
     with duckdb.connect() as database:
         database.register("release", held)
-        found = count_in_population(job, database, "release")
+        found = count_in_population(job, database, "release", people)
     assert found is not None
     rows, fitting = found
     return rows, Counter({(records, fits): number for records, fits, number in fitting})
@@ -79,6 +81,32 @@ def test_rows_that_labels_fit_are_counted_as_one_by_one(tmp_path: Path) -> None:
     for (age, place), records in together.items():
         expected[records, sum(is_within(age, row[0]) and row[1] in places.get(place, place) for row in ROWS)] += 1
     assert counted(job, CLASSES) == (len(ROWS), expected)
+
+
+def test_a_population_is_read_in_any_spelling_as_its_source_is(tmp_path: Path) -> None:
+    rows = pa.table({"age": pa.array([20, 24, 30], pa.int64()), "place": ["A", " a", "c"]})
+    job = of_population(tmp_path, rows)
+    assert counted(job, [("20", "a", 1), ("*", "north", 1)]) == (3, Counter({(1, 0): 2}))
+    age, place = job.columns.quasi_identifiers
+    qids = [age, place.model_copy(update={"normalise": ["case", "space"]})]
+    either = job.model_copy(update={"columns": job.columns.model_copy(update={"quasi_identifiers": qids})})
+    assert counted(either, [("20", "a", 1), ("*", "north", 1)]) == (3, Counter({(1, 1): 1, (1, 2): 1}))
+
+
+def test_a_person_of_several_records_counts_once(tmp_path: Path) -> None:
+    """Two classes publish the same labels; of nobody's records nobody is counted, and without persons nothing is."""
+    job = of_population(tmp_path, pa.table({"age": pa.array([20, 24, 30], pa.int64()), "place": ["a", "b", "c"]}))
+    named = job.model_copy(update={"columns": job.columns.model_copy(update={"person": ["who"]})})
+    kept = tmp_path / "persons.parquet", tmp_path / "classes.parquet"
+    pq.write_table(pa.table({"class": [0, 0, 0, 1, 1, 1, 2], "person": [7, 7, 8, 8, 9, 0, 5], "records": [1] * 7}), kept[0])
+    pq.write_table(pa.table({"label_0": ["[20 - 25)", "[20 - 25)", "30"], "label_1": ["north", "north", "c"]}), kept[1])
+    classes = [("[20 - 25)", "north", 6), ("30", "c", 1)]
+    assert counted(job, classes) == (3, Counter({(6, 2): 1, (1, 1): 1}))
+    assert counted(named, classes, ([kept[0]], [kept[1]])) == (3, Counter({(3, 2): 1, (1, 1): 1}))
+    with duckdb.connect() as database:
+        database.register("release", pa.table({"age": ["30"], "place": ["c"]}))
+        assert count_additional(named, database, "release", None).population is None
+        assert count_additional(job, database, "release", None).population == (3, ((1, 1, 1),))
 
 
 def test_ranges_mean_nothing_among_texts_and_labels_of_one_value_do(tmp_path: Path) -> None:

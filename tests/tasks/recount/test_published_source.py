@@ -19,8 +19,8 @@ from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
 from tasks.recount import published_values
 from tasks.recount.original import Original, release_and_source
-from tasks.recount.published_values import PublishedHolders, few_people_faults, published_source
-from tasks.recount.rows import JOINED_COLUMNS, RowsHere, relation_with_values
+from tasks.recount.published_values import UnitRelation, few_people_faults, published_source
+from tasks.recount.rows import JOINED_COLUMNS, RowsInOneDatabase, relation_with_values
 from tasks.recount.truth import _wrong_types
 from tests.jobs import job_of
 from tests.oracles.persons import drawn_place
@@ -43,7 +43,7 @@ def as_published(
     for name, values in (("source", source), ("release", released)):
         connection.execute(f"CREATE TABLE {name} (q VARCHAR, v {kind})")
         connection.executemany(f"INSERT INTO {name} VALUES ('a', ?)", [(value,) for value in values])
-    rows, types = RowsHere(connection, "release", "source"), pa.schema([("v", given)]) if given else pa.schema([])
+    rows, types = RowsInOneDatabase(connection, "release", "source"), pa.schema([("v", given)]) if given else pa.schema([])
     found = published_source(job_that_publishes(way), rows, Original("source", types))
     return Counter(value for (value,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall()), found.figures["v"].changed
 
@@ -86,10 +86,8 @@ def test_a_value_that_few_publish_is_a_fault(connection: duckdb.DuckDBPyConnecti
 def test_a_record_whose_value_nobody_holds_stays_without_one(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("CREATE TABLE source AS SELECT unnest(['a', 'a', 'c', NULL]) AS v")
     connection.execute("CREATE TABLE release AS SELECT unnest(['a', 'a', NULL, NULL]) AS v")
-    rows = RowsHere(connection, "release", "source")
-    published_source(
-        job_that_publishes("shared"), rows, Original("source", pa.schema([])), PublishedHolders("(FROM source WHERE v = 'a')", {})
-    )
+    rows = RowsInOneDatabase(connection, "release", "source")
+    published_source(job_that_publishes("shared"), rows, Original("source", pa.schema([])), UnitRelation("(FROM source WHERE v = 'a')", {}))
     found = connection.execute(f"SELECT v FROM {rows.source}").fetchall()
     assert Counter(value for (value,) in found) == {"a": 2, None: 2}
 
@@ -119,7 +117,7 @@ def test_means_of_whole_numbers_are_no_whole_numbers_and_other_values_stay_of_th
     connection.execute("CREATE TABLE source AS SELECT unnest([1, 2, 11, 12]) AS v")
     connection.execute("CREATE TABLE release AS SELECT unnest([1.5, 1.5, 11.5, 11.5])::DOUBLE AS v")
     for way, published, kind in (({"microaggregate": 2}, [1.5, 1.5, 11.5, 11.5], "DOUBLE"), ({"top": 11}, [1, 2, 11, 11], "INTEGER")):
-        rows = RowsHere(connection, "release", "source")
+        rows = RowsInOneDatabase(connection, "release", "source")
         published_source(job_that_publishes(way), rows, Original("source", pa.schema([])))
         found = connection.execute(f"SELECT v, typeof(v) FROM {rows.source} ORDER BY v").fetchall()
         assert found == [(value, kind) for value in published]
@@ -145,8 +143,8 @@ def test_somebody_counts_for_a_mean_at_one_value_whatever_columns_are_called(
     connection.execute(f"CREATE TABLE source ({who} BIGINT, v BIGINT, {other} BIGINT)")
     connection.executemany("INSERT INTO source VALUES (?, ?, 1)", source)
     connection.execute("CREATE TABLE release AS SELECT avg(v) OVER () AS v FROM source")
-    rows = RowsHere(connection, "release", "source")
-    holders = PublishedHolders("source", {who: pa.int64()})
+    rows = RowsInOneDatabase(connection, "release", "source")
+    holders = UnitRelation("source", {who: pa.int64()})
     published_source(job_that_publishes({"microaggregate": 2}), rows, Original("source", pa.schema([])), holders)
     found = [value for (value,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall()]
     assert found == [pytest.approx(sum(value for _, value in source) / 6)] * 6
@@ -160,7 +158,7 @@ def test_masked_records_are_left_out_unless_all_look_like_them(connection: duckd
     connection.execute("CREATE TABLE release (q VARCHAR, v VARCHAR)")
     connection.executemany("INSERT INTO release VALUES (?, 'x')", [("*" if place < masked else "a",) for place in range(3)])
     for one, expected in ((masking, left), (job, 3)):
-        found = release_and_source(one, RowsHere(connection, "release", "source"), Original("source", pa.schema([])))
+        found = release_and_source(one, RowsInOneDatabase(connection, "release", "source"), Original("source", pa.schema([])))
         assert connection.execute(f"SELECT count(*) FROM {found.unmasked}").fetchall() == [(expected,)]
         # Where none is set apart a star is a label like others.
         assert (found.unmasked == found.release) is (expected == 3)
@@ -223,9 +221,9 @@ def figures_of(connection: duckdb.DuckDBPyConnection, way: Any, kind: str, sourc
         connection.execute(f"CREATE TABLE {name} (v {kind if name == 'source' else 'DOUBLE' if kind == 'BIGINT' else kind})")
         for value in values:
             connection.execute(f"INSERT INTO {name} VALUES (?)", [value])
-    return published_source(job_that_publishes(way), RowsHere(connection, "release", "source"), Original("source", pa.schema([]))).figures[
-        "v"
-    ]
+    return published_source(
+        job_that_publishes(way), RowsInOneDatabase(connection, "release", "source"), Original("source", pa.schema([]))
+    ).figures["v"]
 
 
 def test_the_error_of_means_is_that_of_each_published_value_as_often_as_it_is_published(connection: duckdb.DuckDBPyConnection) -> None:
@@ -256,8 +254,8 @@ def of_persons(
     connection.executemany("INSERT INTO source VALUES (?, ?)", held)
     connection.execute(f"CREATE TABLE release (v {kind})")
     connection.executemany("INSERT INTO release VALUES (?)", [(value,) for value in released])
-    rows = RowsHere(connection, "release", "source")
-    published_source(job_that_publishes(way), rows, Original("source", pa.schema([])), PublishedHolders("source", {"who": pa.int64()}))
+    rows = RowsInOneDatabase(connection, "release", "source")
+    published_source(job_that_publishes(way), rows, Original("source", pa.schema([])), UnitRelation("source", {"who": pa.int64()}))
     return Counter(value for (value,) in connection.execute(f"SELECT v FROM {rows.source}").fetchall())
 
 

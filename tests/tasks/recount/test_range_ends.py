@@ -17,7 +17,7 @@ from tasks.recount import verdict
 from tasks.recount.original import Original
 from tasks.recount.published_labels import label_texts, labels_of_levels
 from tasks.recount.published_values import column_losses
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.verdict import endpoint_faults
 from tests.jobs import job_of
 from tests.oracles.persons import counted_at
@@ -33,7 +33,7 @@ def test_ends_of_few_people_are_a_fault_unless_they_may_be_observed(ends: str, f
         connection.execute("CREATE TABLE source AS SELECT unnest([10, 11, 13, 29, 37, 53]) AS age")
         connection.execute("CREATE TABLE release AS SELECT unnest(['[10 - 11]', '[10 - 11]', '[13 - 53]']) AS age")
         original = Original("source", pa.schema([("age", pa.int32())]))
-        assert len(endpoint_faults(job, RowsHere(connection, "release", "source"), original)) == faults
+        assert len(endpoint_faults(job, RowsInOneDatabase(connection, "release", "source"), original)) == faults
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_bounds_in_two_columns_are_ends_as_those_of_ranges_are(bounds: list[tupl
                 connection.execute("CREATE TABLE release (age VARCHAR)")
                 connection.executemany("INSERT INTO release VALUES (?)", [[as_range(*one)] for one in bounds])
             original = Original("source", pa.schema([("age", pa.int32())]))
-            told.append(endpoint_faults(job, RowsHere(connection, "release", "source"), original))
+            told.append(endpoint_faults(job, RowsInOneDatabase(connection, "release", "source"), original))
     assert told[0] == told[1]
     said = f"{faults} range{'s' * (faults > 1)} of 'age' end{'s' * (faults == 1)} where fewer than 3 people do"
     assert told[0] == [said] * bool(faults)
@@ -107,7 +107,7 @@ def test_two_bounds_cost_what_the_range_of_them_does() -> None:
             if intervals == "bounds":
                 connection.execute(f"CREATE TABLE bounds ({', '.join(f'{name} INTEGER' for name in names)})")
                 connection.execute("INSERT INTO bounds VALUES (0, 3), (0, 3), (4, 7), (12, 12)")
-            losses.append(column_losses(job, RowsHere(connection, intervals, "source"), original)["age"].penalty)
+            losses.append(column_losses(job, RowsInOneDatabase(connection, intervals, "source"), original)["age"].penalty)
     assert losses == pytest.approx([3 * 3 / 12] * 2)
 
 
@@ -117,24 +117,23 @@ PREFIXES = ["12****", "12****", "13****", "14****", "133456", "00", "00"]
 @pytest.mark.parametrize(
     ("spec", "given", "labels", "penalty"),
     [
-        ({"prefix": [2], "sparse": ["03"]}, {}, PREFIXES, 6 / 4), ({"prefix": [2]}, {}, PREFIXES, 4 / 4),
-        ({"prefix": [2], "mask": "#", "sparse": ["03"]}, {}, [label.replace("*", "#") for label in PREFIXES], 6 / 4),
-        ({"prefix": [2], "sparse": ["036"]}, {}, PREFIXES, 4 / 4), ({"prefix": [2]}, {"q": "prefix"}, PREFIXES, 4 / 4),
+        ({"prefix": [2], "sparse": ["03"]}, None, PREFIXES, 6 / 4), ({"prefix": [2]}, None, PREFIXES, 4 / 4),
+        ({"prefix": [2], "mask": "#", "sparse": ["03"]}, None, [label.replace("*", "#") for label in PREFIXES], 6 / 4),
+        ({"prefix": [2], "sparse": ["036"]}, None, PREFIXES, 4 / 4), ({"prefix": [2]}, {"q": "prefix"}, PREFIXES, 4 / 4),
+        ({"prefix": [2], "sparse": ["03"]}, {}, PREFIXES, 6 / 4),
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
 def test_a_beginning_costs_its_share_of_labels_and_that_of_sparse_ones_too(
-    spec: dict[str, Any], given: dict[str, str], labels: list[str], penalty: float
+    kind: pa.DataType, spec: dict[str, Any], given: dict[str, str] | None, labels: list[str], penalty: float
 ) -> None:
     """Of the labels 133456, 12, 14 and 00 none is a beginning of another one, and 13 is one of the first."""
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": spec}], "sensitive": []}
-    parts = {"method": {"name": "mondrian", "generalisation": given}, "suppression": None} if given else {}
-    job, original = (
-        Job.model_validate(job_of(columns=columns, privacy={"k": 2}, **parts)),
-        Original("source", pa.schema([("q", pa.string())])),
-    )
+    parts = {} if given is None else {"method": {"name": "mondrian", "generalisation": given or None}, "suppression": None}
+    job, original = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, **parts)), Original("source", pa.schema([("q", kind)]))
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE release AS SELECT unnest(?) AS q", [labels])
-        assert column_losses(job, RowsHere(connection, "release", "source"), original)["q"].penalty == pytest.approx(penalty)
+        assert column_losses(job, RowsInOneDatabase(connection, "release", "source"), original)["q"].penalty == pytest.approx(penalty)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64()], ids=str)
@@ -146,7 +145,7 @@ def test_a_set_costs_its_share_of_the_values_that_labels_name_whatever_the_hiera
     job = Job.model_validate(job_of(columns=columns, privacy={"k": 2}, method=method, suppression=None))
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE release AS SELECT unnest(?) AS q", [["{12, 13}", "{12, 13}", "14", "{12, 14, 15, null}"]])
-        found = column_losses(job, RowsHere(connection, "release", "source"), Original("source", pa.schema([("q", kind)])))
+        found = column_losses(job, RowsInOneDatabase(connection, "release", "source"), Original("source", pa.schema([("q", kind)])))
     assert found["q"].penalty == pytest.approx(2 * 2 / 4 + 1)
 
 
@@ -165,7 +164,7 @@ def test_labels_that_tell_what_a_column_hides_are_a_fault_and_others_are_none(
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE release ({', '.join(f'{name} {kind}' for name in names)})")
         connection.executemany(f"INSERT INTO release VALUES ({', '.join('?' * len(names))})", [[*age, *height] for age in ages])
-        faults = verdict._hidden_faults(job, RowsHere(connection, "release", ""))
+        faults = verdict._hidden_faults(job, RowsInOneDatabase(connection, "release", ""))
     said = f"{told} label{'s' * (told > 1)} of 'age' tell{'s' * (told == 1)} values that the job hides"
     assert faults == ([said] if told else [])
 
@@ -177,7 +176,7 @@ def test_a_person_counts_once_at_the_value_of_a_drawn_record_and_every_value_is_
         connection.execute("CREATE TABLE source (who BIGINT, age INTEGER)")
         connection.executemany("INSERT INTO source VALUES (?, ?)", rows)
         original = Original("source", pa.schema([("who", pa.int64()), ("age", pa.int32())]))
-        values, people = verdict._values(job, RowsHere(connection, "", "source"), original, "age")
+        values, people = verdict._values(job, RowsInOneDatabase(connection, "", "source"), original, "age")
     held = counted_at(((str(person),), age) for person, age in rows if person is not None and age is not None)
     assert (values.to_pylist(), people.tolist()) == ([10, 20, 30, 50], [held[age] for age in (10, 20, 30, 50)])
     assert sum(held.values()) == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -23,7 +24,8 @@ COLUMNS = {"quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [2]}}],
 def test_a_star_is_a_text_or_two_bounds_that_are_open() -> None:
     both = [pa.array([None, 1, None]), pa.array([None, 2, 3])]
     assert published_labels._stars(both).tolist() == [True, False, False]
-    assert published_labels._stars([pa.array(["*", "a", None])]).tolist() == [True, False, False]
+    for kind in (pa.string(), pa.large_string()):
+        assert published_labels._stars([pa.array(["*", "a", None], kind)]).tolist() == [True, False, False]
     assert published_labels._stars([pa.array([1, None])]).tolist() == [False, False]
 
 
@@ -34,14 +36,16 @@ def test_labels_are_the_values_only_where_each_is_including_the_first(shown: lis
     assert not published_labels._is_kept(pa.array([1, 2]), pa.array(shown, pa.int32()), owners)
 
 
-@pytest.mark.parametrize(
-    ("treatment", "kind", "right"), [("mask", pa.string(), True), ("mask", pa.int64(), False), ("drop", pa.int64(), True)]
-)
-def test_a_column_that_may_hold_stars_is_one_of_text(tmp_path: Path, treatment: str, kind: pa.DataType, right: bool) -> None:
-    job = Job.model_validate(job_of(columns=COLUMNS, suppression={"limit": 0.1, "treatment": treatment}))
+@pytest.mark.parametrize("suppression", [{"treatment": "mask"}, {"treatment": "drop"}, {"treatment": "drop", "rounds": 1}], ids=str)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.int64(), pa.binary(), pa.bool_()], ids=str)
+def test_a_column_that_may_hold_stars_or_groups_of_several_levels_is_one_of_text(
+    tmp_path: Path, suppression: dict[str, Any], kind: pa.DataType
+) -> None:
+    job = Job.model_validate(job_of(columns=COLUMNS, suppression={"limit": 0.1} | suppression))
+    right = suppression == {"treatment": "drop"} or kind in (pa.string(), pa.large_string(), pa.string_view())
     path = tmp_path / "data" / "0.parquet"
     path.parent.mkdir()
-    pq.write_table(pa.table({"age": pa.array([1, 2]).cast(kind), "disease": ["flu", "gout"]}), path)
+    pq.write_table(pa.table({"age": pa.nulls(2, kind), "disease": ["flu", "gout"]}), path)
     assert column_faults_of(job, [path]) == ([] if right else [WRONG_COLUMNS])
 
 

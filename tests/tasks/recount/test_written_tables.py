@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.recount.histories import ReadTable, row_person_table
-from schemas.errors.base import VerificationError
+from schemas.errors.base import VerificationError, counted
+from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import load_tables_job
 from tasks.recount.original import Original
 from tasks.recount.table_values import few_persons_faults, source_owners
-from tasks.recount.tables import WrittenTables, _column_faults, recount_tables
+from tasks.recount.tables import WrittenTables, _claim, _column_faults, _pseudonym_faults, recount_tables
 from tests.flows.relational.hospital import JOB, hospital_job
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -310,3 +311,71 @@ def test_a_table_has_its_keys_its_quasi_identifiers_and_then_what_else_the_job_p
     pq.write_table(pa.table({name: ["a"] for name in columns}), tmp_path / "visit.parquet")
     written = WrittenTables(job, {"visit": [tmp_path / "visit.parquet"]}, {}, {})
     assert bool(_column_faults(written, "visit")) is not right
+
+
+@pytest.mark.parametrize(("table", "column", "same"), [("person", "person_id", 1), ("visit", "visit_id", 3)])
+def test_published_keys_that_are_keys_of_the_source_are_counted(tmp_path: Path, table: str, column: str, same: int) -> None:
+    rows, sources = four_alike(), their_sources(tmp_path)
+    rows["person"] = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    path = tmp_path / f"source_{table}.parquet"
+    given, keys = pq.read_table(path), [row[column] for row in rows[table]]
+    named = pa.array([*keys[:same], *map(str, given[column].to_pylist()[same:])])
+    given = given.set_column(given.column_names.index(column), column, named)
+    pq.write_table(given, path)
+    sources[table] = Original(f"read_parquet('{path}')", given.schema)
+    with pytest.raises(VerificationError) as error:
+        recounted(tmp_path, rows, None, originals=sources)
+    assert list(error.value.faults) == [f"{counted(same, 'key')} of '{table}' are keys of the source"]
+
+
+def test_published_keys_have_the_form_of_their_treatment(tmp_path: Path) -> None:
+    rows = four_alike()
+    described = deepcopy(JOB["tables"])
+    described["person"]["columns"]["identifiers"] = [{"name": "person_id", "treatment": {"hash": {"key": {"env": "KEY"}}}}]
+    job = load_tables_job(hospital_job(tmp_path, {}, tables=described))
+    form = {f"p{number}": f"{number:064x}" if number else "p0" for number in range(4)}
+    files = {}
+    for name, table in rows.items():
+        files[name] = [tmp_path / f"{name}.parquet"]
+        write_rows(files[name][0], name, [row | {"person_id": form.get(row["person_id"])} for row in table])
+    with pytest.raises(VerificationError) as error:
+        recount_tables(WrittenTables(job, files, dict.fromkeys(rows), {}), tmp_path / "spill", "it")
+    assert list(error.value.faults) == ["1 key of 'person' are not of the form that its treatment publishes"]
+    read = WrittenTables(job, files | {"person": files["condition"]}, {}, {}).read("person")
+    with duckdb.connect() as connection:
+        assert _pseudonym_faults(job, connection, read) == [], "a key that is missing has no form"
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_table_of_links_alone_has_nothing_to_compare_and_one_without_links_all_of_its_columns(tmp_path: Path, linked: bool) -> None:
+    tables = {"person": {key: value for key, value in JOB["tables"]["person"].items() if linked or key != "key"}}
+    rows, sources = four_alike(), their_sources(tmp_path)
+    files, kept = {"person": [tmp_path / "person.parquet"]}, ["person_id"] * linked + ["age", "income"]
+    own = [row | {"age": "[0 - 39]"} for row in rows["person"]]
+    pq.write_table(pa.Table.from_pylist(own).select(kept), files["person"][0])
+    if linked:
+        tables["stay"] = {"source": {"path": "stay/*.parquet"}, "references": {"person_id": "person"}}
+        files["stay"], path = [tmp_path / "stay.parquet"], tmp_path / "source_stay.parquet"
+        pq.write_table(pa.table({"person_id": [row["person_id"] for row in own]}), files["stay"][0])
+        pq.write_table(pa.table({"person_id": [0, 1, 2, 3]}), path)
+        sources["stay"] = Original(f"read_parquet('{path}')", pq.read_schema(path))
+    job = load_tables_job(hospital_job(tmp_path, {}, tables=tables))
+    written = WrittenTables(job, files, {name: sources[name] for name in tables}, {"person": {"age": 2}})
+    found = recount_tables(written, tmp_path / "spill", "it")
+    assert found.penalties == {"person": {"age": 1.0 * 4}} | ({"stay": {}} if linked else {})
+
+
+@pytest.mark.parametrize(
+    ("local", "said", "levels"),
+    [
+        (False, {"age": 2}, {"age": (2,)}), (False, {"age": None}, None), (False, {}, None), (True, {"age": 2}, {"age": ()}),
+        (True, {}, {"age": ()}),
+    ],
+)  # fmt: skip
+def test_labels_are_of_the_levels_that_are_said_unless_rows_of_one_column_may_differ(
+    tmp_path: Path, local: bool, said: dict[str, int | None], levels: dict[str, tuple[int, ...]] | None
+) -> None:
+    parts: dict[str, Any] = {"method": {"name": "mondrian"}, "suppression": {"limit": 0}} if local else {}
+    job = load_tables_job(hospital_job(tmp_path, {}, **parts))
+    claim = _claim(WrittenTables(job, {}, {}, {"person": said}), table_job(job, "person"), "person")
+    assert (claim.levels if claim else None) == levels

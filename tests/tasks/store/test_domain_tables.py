@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.domains import Counted, domain_blocks, read_domains
+from core.columns.domains import QidValueCounts, domain_blocks, read_domains
 from core.histograms.domain_counts import DomainCounter, merge_domain_tables
 from schemas.errors.base import StorageError
 from schemas.tables import TableSchema, chunk_domain_types, domain_schema
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import load_counted, load_domains, write_domains
+from tasks.store.tables import load_domains, load_value_counts, write_domains
 from tests.house.replaced import DOMAIN_COUNTS_COMPACT_ROWS, DOMAINS_BLOCK_ROWS
 
 NAMES, TYPES = ["word", "number", "share"], [pa.string(), pa.int64(), pa.float64()]
@@ -63,12 +63,12 @@ def test_in_pieces_a_domain_table_reads_as_what_python_counts(
         assert mine.values.to_pylist() == sorted(value for value in found if value is not None)  # type: ignore[type-var]
         assert mine.counts.tolist() == theirs.counts.tolist() == [found[value] for value in mine.values.to_pylist()]
         assert mine.nulls == theirs.nulls == found[None]
-    assert made.rows == sum(len(axis.counts) for axis in load_counted(store, made, len(NAMES)))
+    assert made.rows == sum(len(axis.counts) for axis in load_value_counts(store, made, len(NAMES)))
 
 
 @pytest.mark.parametrize("block", [2, 100])
 def test_persons_go_with_their_values(tmp_path: Path, block: int) -> None:
-    axes = [Counted(pa.array([1, 2, 5, None]), pa.array([3, 1, 4, 2]).to_numpy(), pa.array([2, 1, 0, 0]).to_numpy())]
+    axes = [QidValueCounts(pa.array([1, 2, 5, None]), pa.array([3, 1, 4, 2]).to_numpy(), pa.array([2, 1, 0, 0]).to_numpy())]
     schema = domain_schema(["value_0"], with_persons=True)
     store = Store(tmp_path)
     with patch(DOMAINS_BLOCK_ROWS, block):

@@ -12,7 +12,7 @@ import pytest
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job, load_job
 from schemas.reading.given_jobs import given_job
-from tasks.studio.choices import CodedPeople, best_node, coded_people, method_points, sample_classes, sample_pareto_front
+from tasks.studio.choices import CodedPeople, coded_people, method_points, preferred_node, sample_classes, sample_pareto_front
 from tasks.studio.listed_groups import lines_of_rare, with_moved_values
 from tasks.studio.preview import preview_of
 from tasks.studio.sample import people_sample_of
@@ -34,7 +34,7 @@ def coded(tmp_path: Path) -> tuple[Job, CodedPeople]:
 def test_a_node_of_the_front_suppresses_who_is_counted_one_by_one(coded: tuple[Job, CodedPeople]) -> None:
     job, people = coded
     front = sample_pareto_front(people)
-    assert front and front.nodes and best_node(job, front) in {tuple(one.node) for one in front.nodes}
+    assert front and front.nodes and preferred_node(job, front) in {tuple(one.node) for one in front.nodes}
     towns: list[object] = [one.as_py() for one in people.columns[0]]
     ages = [one.as_py() for one in people.columns[1]]
     for one in front.nodes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from math import ceil, sqrt
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,6 +83,7 @@ def test_numbers_are_narrow_in_a_run_of_one_pass_alone_and_all_records_come_back
         for number in range(3):
             found, (texts_of, numbers) = read_file_records([path], number, 2)
             assert list(zip(found.tolist(), texts_of.to_pylist(), numbers.to_pylist(), strict=True)) == expected.get(number, [])
+            assert pa.types.is_dictionary(texts_of.type), "texts are entries again, in however many passes they were written"
         one_pass, schema = most > 1 or several == 1, pa.ipc.open_file(path).schema
         held = (pa.uint8() if several == 1 else pa.uint16()) if narrow and one_pass else pa.int32()
         assert schema.field(0).type == held
@@ -194,8 +196,23 @@ def test_long_texts_may_repeat_a_few_times_whatever_they_unpack_to(monkeypatch: 
             _check_unpacked("note", column)
     else:
         _check_unpacked("note", column)
+    in_bytes = pa.DictionaryArray.from_arrays(column.indices, texts.cast(pa.binary()))
+    with pytest.raises(ValuesError) if refused else nullcontext():
+        _check_unpacked("note", in_bytes)
+    if not refused:
+        _check_unpacked("note", pa.array(range(2_000)))
+        _check_unpacked("note", pa.array(range(2_000)).dictionary_encode())
+        _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.array([0] * 500, pa.int32()), pa.array([None], pa.string())))
+        _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.nulls(99, pa.int32()), texts))
     # Short ones may as often as they like.
     _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.array([0] * 99, pa.int32()), ["x" * LONG]))
+
+
+@pytest.mark.parametrize(("times", "refused"), [(8, False), (9, True)])
+def test_a_long_text_may_repeat_up_to_what_may_be_unpacked(monkeypatch: pytest.MonkeyPatch, times: int, refused: bool) -> None:
+    monkeypatch.setattr(RUNS_MOST_UNPACKED, 16_000)
+    with pytest.raises(ValuesError) if refused else nullcontext():
+        _check_unpacked("note", pa.DictionaryArray.from_arrays(pa.array([0] * times, pa.int32()), ["x" * 2_000]))
 
 
 @pytest.mark.parametrize("most", [1 << 30, 1])

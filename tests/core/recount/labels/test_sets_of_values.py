@@ -31,6 +31,7 @@ def parted(pieces: Sequence[str], known: Sequence[str]) -> Iterator[tuple[str, .
 @example({"a", "b"}, ["a", "c", "b"], "{", "}")
 @example({"a, b", "b", "b, c", "a"}, ["a", "b", "c"], "{", "}")
 @example({"a", "b"}, ["a", "b"], "{", "]")
+@example({"a", "b"}, ["a", "b"], "[", "}")
 @example({"a", "b", "c"}, ["a", "b", "c"], "{", "}")
 @example({"a", "b", "a, b, c"}, ["a", "b", "c"], "{", "}")
 @example({"a, b, c", "c"}, ["a", "b", "c"], "{", "}")

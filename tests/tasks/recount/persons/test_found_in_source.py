@@ -17,7 +17,7 @@ from schemas.release.claimed_levels import ClaimedLevels
 from tasks.recount.original import Original
 from tasks.recount.people_of_source import LACKING, OVERLAPPING, SINGLE, PeopleOfSource, people_of_source
 from tasks.recount.recount import count_in_classes
-from tasks.recount.rows import RowsHere
+from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.spreads import source_values_relation
 from tasks.release.files import TEXT
 from tests.jobs import job_of
@@ -156,7 +156,7 @@ def test_classes_are_counted_by_the_persons_who_are_found_and_else_by_records(tm
     units = {label: len(persons[label]) if known else len(held) for label, held in of_class.items()}
     few = [label for label, size in units.items() if size < k]
     with duckdb.connect() as connection:
-        rows = RowsHere(connection, release, original.relation)
+        rows = RowsInOneDatabase(connection, release, original.relation)
 
         def values_of(column: str) -> str:
             return source_values_relation(job, rows, column, original, by_people=known)
