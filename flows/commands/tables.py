@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from flows.commands.running import flow_of
-from flows.terminal.screen import Screen, print_json
+from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.runners import RunnerName
 from schemas.reading.given_jobs import GivenJob
 
@@ -31,11 +31,13 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
     set_runner(runner, None, direct=direct)
     with flow_of(_load, direct=direct) as flow, progress_bars(Console(stderr=True)):
         published = flow(job, tuple(settings))
+    from flows.terminal.tables import tables_summary, tables_warnings
+
     if as_json:
+        for line in tables_warnings(published.manifest):
+            say(line)
         print_json(published.manifest.model_dump(mode="json"))
         return
-    from flows.terminal.tables import tables_summary
-
     place = unit_job(loaded).release_location(published.manifest.release)
     Screen().print(tables_summary(published.manifest, place, most_rows_of(loaded), published.bounded, new=published.new))
 

@@ -127,7 +127,7 @@ def signature_text(signed_by: str | None) -> str:
     """Return the key that signed a release, or that none did though a key is named; empty otherwise."""
     if signed_by:
         return f"of {signed_by}"
-    return "none: the release was there already, and gets no signature later" if os.environ.get(SIGNING_KEY) else ""
+    return "none: the release was there already, and gets no signature later" if SIGNING_KEY in os.environ else ""
 
 
 def attacks_in_short(manifest: Manifest, untold: Unreported | None) -> str:

@@ -155,7 +155,7 @@ class SourceError(SkaldError):
         return cls(
             f"'{shown_path(file)}' and '{shown_path(first)}' differ in {listed(columns)} (missing, added or of another type). "
             "All files of a source must have the same columns and types, unless a job says source.schema: evolve. "
-            "Files of several tables belong in a folder for each table; skald init then takes these folders."
+            "Files of several tables belong in a folder of this machine for each table; skald init then takes these folders."
         )
 
     @classmethod

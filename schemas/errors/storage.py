@@ -110,6 +110,14 @@ class DatabaseError(SourceError):
         )
 
     @classmethod
+    def not_opened(cls, file: str) -> DatabaseError:
+        """DuckDB file cannot be opened: another program writes to it, or it is no such file."""
+        return cls(
+            f"'{shown_path(file)}' cannot be opened as a DuckDB file. Close the program that has it open for writing. If none has, it is "
+            "damaged, of another format or version, or not yours to read."
+        )
+
+    @classmethod
     def unreachable(cls) -> DatabaseError:
         """PostgreSQL server refused the connection or did not answer."""
         return cls(

@@ -12,7 +12,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from core.composition.contents import Likeness, Sketch, kind_of
-from schemas.errors.base import StorageError
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import joined_column_name
@@ -21,8 +20,9 @@ from schemas.release.manifest import Manifest
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.counting.contents import NO_CONTENTS, DigestedColumns, Sketches, contents_of_chunks, digested_by, read_sketches, sketch_contents
 from tasks.engine.runs import Run
-from tasks.release.manifest import files_in, is_release_of_tables, manifest_content, read_manifest, tables_manifest_of
+from tasks.release.manifest import files_in, target_manifests
 from tasks.source.chunks import ChunkedSource
+from tasks.store.place import target_of
 from tasks.store.secret import FolderSecret, read_secrets
 from tasks.store.store import Artifact
 from tasks.writing.people import KeptRecords
@@ -270,23 +270,15 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
 
     They were made before there was a registry, or elsewhere, or the registry was lost.
     """
-    # What begins with a dot is staging, and no release.
-    found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
     mine, secrets = [file.digest for file in source.files if file.rows], read_secrets(job)
-    for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
-        if folder.name in known:
-            continue
-        try:
-            of_tables = is_release_of_tables(folder)
-            manifest = tables_manifest_of(manifest_content(folder), str(folder)) if of_tables else read_manifest(folder)
-        except StorageError:
+    for name, manifest in target_manifests(target_of(job), known):
+        if manifest is None:
             # What cannot be read may be of any records.
-            yield Earlier(folder.name if _ID.fullmatch(folder.name) else "unknown", job.privacy.k, untold="its manifest cannot be read")
-            continue
-        if manifest is None or manifest.release in known:
-            continue
-        if earlier := _of_tables(manifest, kinds) if isinstance(manifest, TablesManifest) else _of_manifest(manifest, mine, secrets, kinds):
-            yield earlier
+            yield Earlier(name if _ID.fullmatch(name) else "unknown", job.privacy.k, untold="its manifest cannot be read")
+        elif manifest.release not in known:
+            found = _of_tables(manifest, kinds) if isinstance(manifest, TablesManifest) else _of_manifest(manifest, mine, secrets, kinds)
+            if found:
+                yield found
 
 
 def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | None:

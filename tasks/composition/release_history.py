@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from schemas.job.job import Job, hierarchy_digests, privacy_content
 from schemas.reading.model import FrozenModel
+from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.counting.domains import axis_names
 from tasks.engine.calls import artifacts_of
@@ -21,6 +22,7 @@ from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import ChunkedSource, PieceKey
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode, fingerprint_of
+from tasks.store.place import target_of
 from tasks.store.secret import seal, unsealed
 from tasks.store.store import RELEASES, Artifact, Store
 from tasks.writing.people import KeptRecords, WrittenPersons
@@ -164,9 +166,10 @@ def last_entry(job: Job, store: Store) -> Entry | None:
 
 def _published(job: Job, store: Store) -> Iterator[Entry]:
     """Yield the entries of published releases, newest first."""
+    target = target_of(job)
     for record in _newest_first(store):
-        # An entry is written before its release is published: without the folder a kill came between, or somebody removed it.
-        if (job.target_path / record.stem).is_dir() and (entry := read_entry(record.stem, store)):
+        # An entry is written before its release is published: without the manifest a kill came between, or somebody removed it.
+        if target.exists(f"{record.stem}/{MANIFEST}") and (entry := read_entry(record.stem, store)):
             yield entry
 
 

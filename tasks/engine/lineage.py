@@ -69,7 +69,9 @@ def asset_address(path: str) -> str:
     """Return a path as an address for Prefect's assets: at most 500 characters, unfit ones replaced by _.
 
     Prefect's asset keys know no escapes, so unfit characters become ``_``. A longer address ends in a digest.
+    One folder has one address, whether a job names it through ``..`` or not.
     """
+    path = path if "://" in path else os.path.normpath(path)
     text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
     # Paths that are long differ at the end most of all, which is cut off: the digest tells them apart.
     digest = hashlib.sha256(path.encode(errors="surrogatepass")).hexdigest()[:32]

@@ -25,20 +25,21 @@ from prefect.artifacts import (
 from prefect.context import FlowRunContext
 from prefect.logging.loggers import flow_run_logger
 
-from schemas.errors.base import counted
+from schemas.errors.base import StorageError, counted
 from schemas.errors.storage import ServerError
-from schemas.reading.regular_files import content_of
+from schemas.job.source import is_address
 from schemas.release.manifest import Manifest, Persons
 from schemas.release.report import Report, RiskFigure
 from tasks.engine.progress import STEPS, listening
+from tasks.store.place import Place
 
 
-def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
+def summary(report: Report, location: str, link: str, *, new: bool) -> str:
     """Return the summary of a release in Markdown: promises, counts and quasi-identifiers.
 
     Args:
         report: Of the release.
-        folder: Where it lies.
+        location: The folder or address where it lies.
         link: Where its report can be read.
         new: Whether this run made it.
     """
@@ -59,7 +60,7 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
             else []
         ),
         ("time", f"{sum(report.seconds.values()):.1f} s, at most {report.peak_rss / 1e6:,.0f} MB"),
-        ("release", str(folder)),
+        ("release", location),
     ]
     qids = [(qid.name, "" if qid.level is None else f"{qid.level} of {qid.top}", qid.meaning, _share(qid.ncp)) for qid in report.qids]
     return "\n\n".join(
@@ -70,19 +71,19 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
             _table(facts[0], facts[1:]),
             "### What became of each quasi-identifier",
             _table(("column", "level", "published as", "NCP"), qids),
-            # Browsers open no file from a page that came from a server, so that its path is there to be copied.
-            f"[The whole report]({link})" if not link.startswith("file:") else f"The whole report: `{link}`",
+            # Browsers open no file from a page that came from a server, and no bucket, so that the place is there to be copied.
+            f"[The whole report]({link})" if link.startswith("http") else f"The whole report: `{link}`",
         ]
     )
 
 
-def published_lines(report: Report, folder: Path, *, new: bool) -> list[str]:
+def published_lines(report: Report, location: str, *, new: bool) -> list[str]:
     """Return the last log lines of a run: release, counts of records, and warnings."""
     out = report.came_out
     made = "Published release" if new else "Nothing to do: the same job on the same data was published as release"
     masked = f", {out.masked:,} of them masked" if out.masked else ""
     return [
-        f"{made} {report.release} in '{folder}'.",
+        f"{made} {report.release} in '{location}'.",
         f"{counted(out.records, 'record')}: {out.released:,} released{masked}, {out.suppressed:,} suppressed of at most "
         f"{report.asked.most_suppressed:,}; {out.classes:,} classes, the smallest of {counted(out.min_class, out.unit)}; recounted.",
         *(f"Warning: {warning}" for warning in out.warnings),
@@ -202,24 +203,31 @@ def show_progress(job_name: str) -> Iterator[None]:
         yield
 
 
-def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
+def announce(manifest: Manifest, release: Place, *, new: bool) -> None:
     """Log a release's counts and write Prefect artifacts from its report; nothing without a report.
 
     It does nothing where the report cannot be read.
     """
-    try:
-        report = Report.model_validate_json(content_of(folder / "report.json", may_be_link=False))
-    except (OSError, ValueError):
-        # By now it is published; not to be able to speak of it is no failure.
+    report = announced_report(release)
+    if report is None:
         return
-    for line in published_lines(report, folder, new=new):
+    for line in published_lines(report, release.location, new=new):
         log_line(line)
     writer = ArtifactWriter(manifest.name)
-    link = report_url(manifest, folder)
-    text, title = summary(report, folder, link, new=new), f"report of {manifest.release}"
+    link = report_url(manifest, release.location_of("report.html"))
+    text, title = summary(report, release.location, link, new=new), f"report of {manifest.release}"
     writer.write(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
     writer.write(create_table_artifact, "figures", table=figures(report), description="Risk before and after, and what was lost")
     writer.write(create_link_artifact, "report", link=link, link_text=title, description="To hand on: one page, no network, no script")
+
+
+def announced_report(release: Place) -> Report | None:
+    """Return the report of a release in a folder or bucket; None if it cannot be read."""
+    try:
+        return Report.model_validate_json(release.read("report.json") or b"")
+    except (StorageError, ValueError):
+        # By now it is published; not to be able to speak of it is no failure.
+        return None
 
 
 def log_line(sentence: str) -> None:
@@ -229,9 +237,14 @@ def log_line(sentence: str) -> None:
         flow_run_logger(context.flow_run, context.flow).info(sentence)
 
 
-def report_url(manifest: Manifest, folder: Path) -> str:
-    """Return the URL of a release's report, by the environment's template, else of its file."""
+def report_url(manifest: Manifest, page: str) -> str:
+    """Return the URL of a release's report, by the environment's template, else of its page.
+
+    Args:
+        manifest: Of the release.
+        page: The page's path or its address in a bucket.
+    """
     template = os.environ.get(REPORT_URL)
     if not template:
-        return (folder / "report.html").as_uri()
+        return page if is_address(page) else Path(page).as_uri()
     return template.replace("{name}", manifest.name).replace("{release}", manifest.release)

@@ -17,11 +17,13 @@ from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
 from schemas.job.method import full_domain
+from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
 from tasks.lattice.optimum import SearchRequirements
 from tasks.lattice.promises import most_suppressed, searched_axes
-from tasks.release.manifest import hierarchies_as_in, is_of_job, read_manifest
+from tasks.release.manifest import MOST_BYTES, hierarchies_as_in, is_of_job, manifest_of
+from tasks.store.place import FolderPlace, Place, target_of
 from tasks.store.secret import read_secrets
 
 
@@ -31,12 +33,13 @@ def replayed_manifest(job: Job) -> Manifest:
     For a replay of a replay it is the manifest of the original.
     """
     assert job.replay is not None
-    folder, seen, last = job.replay_path, set[str](), ""
+    (above, name), seen, last = _place_of_replayed(job), set[str](), ""
     while True:
-        manifest = read_manifest(folder) if folder.is_dir() else None
+        content = above.read(f"{name}/{MANIFEST}", MOST_BYTES)
+        manifest = None if content is None else manifest_of(content, above.location_of(name))
         if manifest is None:
             if last:
-                raise ReplayError.origin_gone(last, folder.name)
+                raise ReplayError.origin_gone(last, name)
             remedy = "replay names a release of the target, or its folder relative to the job file"
             raise StorageError.not_a_release(str(job.replay), remedy)
         if manifest.method != job.method.name:
@@ -47,8 +50,7 @@ def replayed_manifest(job: Job) -> Manifest:
         if Path(manifest.replay_of).name != manifest.replay_of or manifest.replay_of in seen:
             raise ReplayError.no_origin(manifest.release)
         seen.add(manifest.replay_of)
-        last = manifest.release
-        folder = folder.parent / manifest.replay_of
+        last, name = manifest.release, manifest.replay_of
     known = read_secrets(job)
     mine = hierarchies_as_in(manifest, job, known)
     if not manifest.hierarchies:
@@ -59,6 +61,15 @@ def replayed_manifest(job: Job) -> Manifest:
         differing = [name for name in names if mine.get(name) != manifest.hierarchies.get(name)]
         raise ReplayError.hierarchies_differ(manifest.release, differing or names)
     return manifest
+
+
+def _place_of_replayed(job: Job) -> tuple[Place, str]:
+    """Return the place of the release that a job replays, and its name: the target's, or else a folder's."""
+    assert job.replay is not None
+    target, name = target_of(job), job.replay.name
+    if str(job.replay) == name and target.exists(f"{name}/{MANIFEST}"):
+        return target, name
+    return FolderPlace(str(job.replay_path.parent)), job.replay_path.name
 
 
 def replayed_root(job: Job, coding: Coding) -> Node:

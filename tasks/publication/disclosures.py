@@ -189,7 +189,7 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_perso
 
 
 def _has_owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts) -> bool:
-    """Return whether the owners of a column's pseudonyms are stored: of others than persons, or beside such."""
+    """Return whether the owners of pseudonyms are stored: where not all pseudonyms stand for persons."""
     return bool(kept.people) and (len(job.columns.joining) > 1 or not pseudonyms_are_persons(job, columns))
 
 

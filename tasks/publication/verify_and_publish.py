@@ -43,6 +43,7 @@ from tasks.release.manifest import keyed_hierarchies
 from tasks.source.chunks import ChunkedSource
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.files import write_atomically
+from tasks.store.place import target_of
 from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
 from tasks.writing.people import NO_PERSONS, WrittenPersons
@@ -124,7 +125,7 @@ def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
     run.workers = workers_of(run.job, source.task_bytes(run.job))
-    return source, _told(PublishedRelease(manifest, run.job.target_path / release, new=False)) if manifest else None
+    return source, _told(run, PublishedRelease(manifest, run.job.target_path / release, new=False)) if manifest else None
 
 
 def verify_and_publish(
@@ -211,7 +212,7 @@ def _verified_and_published(
     publication.undone = LEFTOVER_NAMES
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     publication.undone = "Prefect's server could not be told of it"
-    return _told(PublishedRelease(manifest, job.target_path / release, new=True, untold=run.untold))
+    return _told(run, PublishedRelease(manifest, job.target_path / release, new=True, untold=run.untold))
 
 
 def _written(
@@ -296,10 +297,10 @@ def _keep_untold(run: Run) -> None:
         write_atomically(run.job.work_path / UNTOLD, lambda part: part.write_text(content))
 
 
-def _told(done: PublishedRelease) -> PublishedRelease:
+def _told(run: Run, done: PublishedRelease) -> PublishedRelease:
     """Announce a release on Prefect's server in a flow run; return the release."""
     if in_flow_run():
         from tasks.engine.prefect_pages import announce  # noqa: PLC0415
 
-        announce(done.manifest, done.folder, new=done.new)
+        announce(done.manifest, target_of(run.job).below(done.manifest.release), new=done.new)
     return done

@@ -6,7 +6,8 @@ Any person who can write in a target may have put a file of that name there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
@@ -20,6 +21,7 @@ from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
+from tasks.store.place import Place
 from tasks.store.secret import FolderSecret
 
 
@@ -47,6 +49,8 @@ def check_no_links(release: Path) -> None:
         raise EscapeError.has_links(str(release), links)
 
 
+MOST_REQUESTS = 16
+"""Manifests that are read from a store at a time."""
 MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000
 """Bytes of a manifest, and entries of its lists and mappings: half a million source files. An empty list takes 30 times its text."""
 
@@ -127,7 +131,34 @@ def tables_manifest_of(content: bytes, place: str) -> TablesManifest:
 
 def any_manifest_of(content: bytes, place: str) -> Manifest | TablesManifest:
     """Parse a manifest of one table or of several; raise ``StorageError`` if it is invalid."""
-    return tables_manifest_of(content, place) if b"histories" in content else manifest_of(content, place)
+    return tables_manifest_of(content, place) if is_manifest_of_tables(content) else manifest_of(content, place)
+
+
+def target_manifests(target: Place, known: Collection[str]) -> list[tuple[str, Manifest | TablesManifest | None]]:
+    """Return name and manifest of each release in a target, newest first.
+
+    Those whose manifest cannot be read come first, with None. A bucket that cannot be reached raises ``StorageError``, as what nobody
+    looked at may be of any records.
+
+    Args:
+        target: A folder or a prefix of a bucket.
+        known: Names of releases that are left out and not read.
+    """
+
+    def read(name: str) -> tuple[str, Manifest | TablesManifest | None]:
+        content = target.read(f"{name}/{MANIFEST}", MOST_BYTES) or b""
+        try:
+            manifest = any_manifest_of(content, name)
+            check_names(name, (file.path for file in manifest.files))
+        except StorageError:
+            return name, None
+        return name, manifest
+
+    # What begins with a dot is staging, and no release.
+    names = sorted({path.split("/")[0] for path in target.matching(f"*/{MANIFEST}")} - {*known})
+    with ThreadPoolExecutor(MOST_REQUESTS) as pool:
+        found = list(pool.map(read, [name for name in names if not name.startswith(".")]))
+    return sorted(found, key=lambda one: (one[1] is None, (one[1] and one[1].created) or ""), reverse=True)
 
 
 def read_manifest(release: Path) -> Manifest | None:

@@ -55,6 +55,8 @@ class Signer:
 
 def read_signer(job: Job) -> Signer:
     """Return the signer of the key in ``SKALD_SIGNING_KEY``; raise ``SigningKeyError`` if unfit."""
+    if not os.environ[SIGNING_KEY].strip():
+        raise SigningKeyError.private("has no path, because the variable is set and empty")
     path = Path(os.environ[SIGNING_KEY]).resolve()
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
         if path.is_relative_to(folder.resolve()):
@@ -110,7 +112,7 @@ def signature_faults(manifest: Signable, content: bytes, signature: bytes, trust
     if manifest.signed_by != SCHEME + envelope.key.hex():
         faults.append("manifest.sig is signed with another key than the manifest names")
     try:
-        Ed25519PublicKey.from_public_bytes(trusted or envelope.key).verify(envelope.signature, signed_bytes(envelope.payload))
+        Ed25519PublicKey.from_public_bytes(envelope.key).verify(envelope.signature, signed_bytes(envelope.payload))
     except (InvalidSignature, ValueError):
         faults.append("the signature in manifest.sig is not true")
     if not is_statement_of(envelope.payload, manifest, content):

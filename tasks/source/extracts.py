@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from pydantic import ValidationError
 
-from schemas.errors.base import SourceError, StorageError, counted
+from schemas.errors.base import StorageError, counted
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
@@ -96,7 +96,7 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
         try:
             connection.execute(f"ATTACH {literal(str(path))} AS source (READ_ONLY)")
         except duckdb.Error:
-            raise SourceError.unreadable(name, "duckdb (it may be open in another program)") from None
+            raise DatabaseError.not_opened(name) from None
         try:
             if [one.type for one in connection.extract_statements(statement(job))] != [duckdb.StatementType.SELECT]:
                 raise DatabaseError.not_select()

@@ -9,6 +9,7 @@ stays when the work is cleared, because what lies in a target is told by its gen
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import threading
 import time
@@ -21,6 +22,7 @@ from schemas.errors.folders import BusyError, WorkError
 from schemas.errors.storage import ObjectStoreError
 from tasks.store.place import Bucket
 
+LOG = logging.getLogger("skald.lease")
 NAME = "lease.json"
 SECONDS = 60.0
 """For which a lease holds without being renewed; renewed every third of it, so that two lost packets cost nothing."""
@@ -111,10 +113,13 @@ def take_lease(bucket: Bucket, clock: Clock | None = None, seconds: float = SECO
     """
     clock = clock or Clock()
     begun, owner = clock.now(), secrets.token_hex(16)
-    there, content = _state(bucket)
+    (there, content), is_said = _state(bucket), False
     while content and content["owner"]:
         if clock.now() - begun > seconds:
             break
+        if not is_said:
+            is_said = True
+            LOG.warning("Another run holds '%s', or was killed there. This one watches for %.0f s.", bucket.location, seconds)
         clock.wait(seconds / LEASE_CHECKS)
         before, (there, content) = there, _state(bucket)
         if content and content["owner"] and there != before:

@@ -167,7 +167,18 @@ def sanitised_errors(address: str) -> Iterator[None]:
     except PermissionError:
         raise ObjectStoreError.failed(address, "access is denied") from None
     except Exception as error:  # botocore, aiohttp, gcsfs and adlfs have no base class in common
-        raise ObjectStoreError.failed(address, type(error).__name__) from None
+        raise ObjectStoreError.failed(address, REASONS.get(type(error).__name__, type(error).__name__)) from None
+
+
+REASONS = {
+    "NoCredentialsError": "no credentials were found",
+    "PartialCredentialsError": "the credentials are incomplete",
+    "EndpointConnectionError": "nothing answers at the end point",
+    "ConnectionClosedError": "the end point ended the connection",
+    "ConnectTimeoutError": "no answer in time",
+    "ReadTimeoutError": "no answer in time",
+}
+"""What errors of S3's library mean, by their names; of others the name is told."""
 
 
 class BucketEntry(NamedTuple):

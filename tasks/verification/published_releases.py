@@ -17,11 +17,10 @@ from schemas.job.source import address_faults, is_address
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
-from tasks.release.manifest import MOST_BYTES, any_manifest_of, check_names, is_manifest_of_tables
+from tasks.release.manifest import MOST_BYTES, MOST_REQUESTS, any_manifest_of, check_names, is_manifest_of_tables
 from tasks.store.files import random_temporary_folder
 from tasks.store.place import Bucket, Place, place_of
 
-MOST_REQUESTS = 16
 DIGITS = "[0-9a-f]" * 16
 
 
@@ -38,6 +37,9 @@ def release_folder(release: str) -> Iterator[Path]:
         name = bucket.location.rsplit("/", 1)[-1]
         check_names(release, [name])
         found = bucket.sizes()
+        if not found:
+            # By its address, which whoever asked knows: the folder of this machine is gone in a moment.
+            raise StorageError.not_a_release(release, "no object lies below this address")
         # Whoever can write in a bucket chooses the keys, and all of them are looked at before the first file is written.
         check_names(release, found)
         listed = _listed_sizes(bucket, found)
@@ -120,7 +122,7 @@ def newer_releases(location: str, release: Path, manifest: Manifest | TablesMani
 def newer_releases_sentence(newer: tuple[str, ...]) -> str:
     """Return a sentence that names the newest of newer releases, given newest first; none is an error."""
     more = f" and {len(newer) - 1:,} more" if len(newer) > 1 else ""
-    return f"This is not the newest release of its job: beside it lies '{newer[0]}'{more}, which was made later."
+    return f"This is not the newest release of its job: beside it lies '{newer[0]}'{more}, made later."
 
 
 def _moment(manifest: Manifest | TablesManifest) -> datetime | None:

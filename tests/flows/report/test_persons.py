@@ -269,7 +269,7 @@ def test_no_warning_where_the_job_says_who_is_who(anonymise: Anonymise, tmp_path
 @pytest.mark.ci
 def test_what_watchers_of_runs_read_speaks_of_persons_and_warns(anonymise: Anonymise, tmp_path: Path) -> None:
     named, unnamed = anonymise(job(tmp_path / "named")), anonymise(repeating(tmp_path / "unnamed"))
-    told = [summary(report_of(made.folder), made.folder, "link", new=True) for made in (named, unnamed)]
+    told = [summary(report_of(made.folder), str(made.folder), "link", new=True) for made in (named, unnamed)]
     assert f"the smallest of {named.manifest.min_class} persons" in told[0]
     assert "identifier repeats" not in told[0]
     assert f"the smallest of {unnamed.manifest.min_class} records" in told[1]

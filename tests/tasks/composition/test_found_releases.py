@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from tasks.composition.earlier import UNREGISTERED, earlier_releases
 from tasks.composition.release_history import STEP, Recoded, last_entry, read_entry, settings_of, write_entry
 from tasks.counting.contents import Sketches
 from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.store.place import place_of, target_of
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import KeptRecords, WrittenPersons
 from tests.core.recount.test_classes import manifest
@@ -32,12 +32,13 @@ def records(*digests: int) -> Sketch:
     return Sketch.of(np.array(digests, np.uint64) << np.uint64(40))
 
 
-def known_of(folder: Path, replayed: str | None = None, *, kinds: tuple[str, ...] = ("q",)) -> Any:
+def known_of(folder: Path, replayed: str | None = None, *, kinds: tuple[str, ...] = ("q",), address: str | None = None) -> Any:
     """A source of the one file ``a``, by a job of the quasi-identifier ``q``."""
     columns = SimpleNamespace(quasi_identifiers=[SimpleNamespace(name="q")])
     job = SimpleNamespace(
-        privacy=SimpleNamespace(k=9), columns=columns, replay=replayed and SimpleNamespace(name=replayed), target_path=folder
-    )
+        privacy=SimpleNamespace(k=9), columns=columns, replay=replayed and SimpleNamespace(name=replayed), target_path=folder,
+        target_address=address,
+    )  # fmt: skip
     source = SimpleNamespace(files=[SimpleNamespace(digest="a", rows=4)])
     mine = Sketches(records(1, 2, 3, 4), records())
     return SimpleNamespace(
@@ -146,6 +147,24 @@ def test_releases_that_are_not_registered_are_found_by_the_columns_of_one_table_
     assert [one.release for one in earlier_releases(known_of(tmp_path, kinds=kinds), "people-0", registry)] == []
 
 
+@pytest.mark.parametrize("address", [None, "memory://unregistered"])
+def test_releases_that_are_not_registered_are_found_in_a_folder_and_in_a_store(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str | None
+) -> None:
+    """The newest comes first; of what cannot be read nobody knows whose records it holds."""
+    monkeypatch.setattr(earlier, "read_secrets", lambda _job: [])
+    target, said = place_of(address or str(tmp_path)), {"levels": {"q": 0}, "node": [0]}
+    for number, day in ((1, 3), (2, 5), (3, 4)):
+        made = manifest(release=f"people-{number}", created=f"2026-01-0{day}T00:00:00+00:00", **said)
+        target.write(f"people-{number}/manifest.json", made.model_dump_json().encode())
+    target.write("people-4/manifest.json", b"no manifest")
+    # A table whose column bears the word by which manifests of several tables are known.
+    named = manifest(release="people-5", levels={"histories": 0}, node=[0]).model_dump_json()
+    target.write("people-5/manifest.json", named.encode())
+    found = earlier_releases(known_of(tmp_path, kinds=("q", "histories"), address=address), "people-1", Registry(tmp_path, {}))  # type: ignore[arg-type]
+    assert [one.release for one in found] == ["people-4", "people-2", "people-3", "people-5"]
+
+
 def artifact(step: str) -> Artifact:
     return Artifact(step=step, key="0" * 64, file=f"{step}/0", rows=1, size=2, sha256=step)
 
@@ -175,7 +194,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
     assert found.is_readable
     # It counts where the release is published, and only for the release that it is of.
     assert last_entry(job, run.store) is None
-    (job.target_path / "people-0").mkdir(parents=True)
+    target_of(job).write("people-0/manifest.json", b"")
     assert last_entry(job, run.store) == found
     record = next(run.store.folder.rglob("people-0.record"))
     record.rename(record.with_name("people-1.record"))
@@ -190,15 +209,14 @@ def test_of_releases_that_are_not_registered_the_newest_comes_first_and_a_file_w
     for hour, (name, digests) in enumerate({"people-1": "ex", "people-4": "a", "people-2": "ea", "people-5": "a", "people-3": "y"}.items()):
         path = tmp_path / name / "manifest.json"
         path.parent.mkdir()
-        path.write_text(manifest(release=name, sources=[{"digest": digest} for digest in digests]).model_dump_json())
-        os.utime(path, (hour, hour))
-    for hour, name in enumerate(("people-7", "people-8", "somebody's name"), start=5):
+        said = {"sources": [{"digest": digest} for digest in digests], "created": f"2026-01-01T0{hour}:00:00+00:00"}
+        path.write_text(manifest(release=name, **said).model_dump_json())
+    for name in ("people-7", "people-8", "somebody's name"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "manifest.json").write_text("nothing")
-        os.utime(tmp_path / name / "manifest.json", (hour, hour))
     known, registry = known_of(tmp_path), Registry(tmp_path, {"people-7": (9,)})
     known.source.files.append(SimpleNamespace(digest="e", rows=0))
     asked: Any = registry
     found = [(one.release, one.k, one.files, one.untold) for one in earlier_releases(known, "people-9", asked)]
-    unread = [(name, 9, frozenset[str](), "its manifest cannot be read") for name in ("unknown", "people-8")]
+    unread = [(name, 9, frozenset[str](), "its manifest cannot be read") for name in ("people-8", "unknown")]
     assert found == [*unread, *((name, 5, frozenset("a"), "") for name in ("people-5", "people-2", "people-4"))]

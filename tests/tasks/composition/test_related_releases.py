@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -111,11 +110,11 @@ def test_a_release_that_is_not_registered_is_named_where_its_columns_are_those_o
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: dict[str, Any] | None, known: set[str], found: list[tuple[str, str]]
 ) -> None:
     (tmp_path / "copied").mkdir()
-    (tmp_path / "copied" / "manifest.json").write_text(json.dumps({}))
+    if said is not None:
+        (tmp_path / "copied" / "manifest.json").write_text(manifest(**said).model_dump_json())
     monkeypatch.setattr(earlier, "read_secrets", lambda _job: [])
     monkeypatch.setattr(earlier, "files_in", lambda *_: ())
-    monkeypatch.setattr(earlier, "read_manifest", lambda _folder: None if said is None else manifest(**said))
-    job: Any = SimpleNamespace(target_path=tmp_path, privacy=SimpleNamespace(k=5))
+    job: Any = SimpleNamespace(target_path=tmp_path, target_address=None, privacy=SimpleNamespace(k=5))
     source: Any = SimpleNamespace(files=())
     assert [(one.release, one.untold) for one in earlier._of_manifests(job, source, {"q": "integer"}, known)] == found
 

@@ -23,7 +23,12 @@ def test_every_path_becomes_an_address_that_prefect_takes(path: str) -> None:
 
     made = asset_address(f"/srv/{path}")
     assert validate_valid_asset_key(made) == made
-    assert made.startswith("file:///srv")
+    assert made.startswith("file:///")
+
+
+def test_a_folder_has_one_address_however_a_job_names_it() -> None:
+    assert {asset_address(path) for path in ("/srv/a/b", "/srv/c/../a/b", "/srv/./a//b")} == {"file:///srv/a/b"}
+    assert asset_address("s3://bucket/a/../b") == "s3://bucket/a/../b"
 
 
 @pytest.mark.ci
@@ -57,13 +62,13 @@ def test_a_summary_in_markdown_keeps_its_shape_whatever_columns_are_called(anony
     done = anonymise(people_job(tmp_path, people(300)))
     report = Report.model_validate_json((done.folder / "report.json").read_bytes())
     unexpected = report.qids[0].model_copy(update={"name": "a|b <script>\n# `c`"})
-    text = summary(report.model_copy(update={"qids": (unexpected, *report.qids[1:])}), done.folder, "file:///x/report.html", new=False)
+    text = summary(report.model_copy(update={"qids": (unexpected, *report.qids[1:])}), str(done.folder), "file:///x/report.html", new=False)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {3, 5}
     assert "<script>" not in text
     assert f"{done.manifest.suppressed:,} (" in text
     assert "Published already" in text
-    assert "[The whole report](https://x)" in summary(report, done.folder, "https://x", new=True)
+    assert "[The whole report](https://x)" in summary(report, str(done.folder), "https://x", new=True)
     table = {row["figure"]: row for row in figures(report)}
     assert table["Smallest class"]["after"] == str(done.manifest.min_class)
     assert table["GCP"]["after"] == f"{done.manifest.loss['gcp']:.4f}"

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from schemas.release.report import Report
-from tasks.engine.prefect_pages import published_lines
+from tasks.engine.prefect_pages import announced_report, published_lines, report_url
+from tasks.store.place import place_of
 from tests.conftest import Anonymise
+from tests.core.recount.test_classes import manifest
 from tests.jobs import people, people_job
 
 
@@ -32,9 +34,22 @@ def test_a_run_is_named_after_its_job_and_when_it_was_to_begin_whatever_is_wrong
 def test_the_log_ends_with_records_suppressed_and_release(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(people_job(tmp_path, people(400)), "privacy.k=4")
     report = Report.model_validate_json((made.folder / "report.json").read_bytes())
-    first, second, *warnings = published_lines(report, made.folder, new=True)
+    first, second, *warnings = published_lines(report, str(made.folder), new=True)
     assert first == f"Published release {made.manifest.release} in '{made.folder}'."
     kept, lost = made.manifest.records - made.manifest.suppressed, made.manifest.suppressed
     assert second.startswith(f"400 records: {kept} released, {lost} suppressed of at most ")
     assert all(line.startswith("Warning: ") for line in warnings)
-    assert published_lines(report, made.folder, new=False)[0].startswith("Nothing to do")
+    assert published_lines(report, str(made.folder), new=False)[0].startswith("Nothing to do")
+    # The same is said of a release in a bucket, of which nothing is left on this machine.
+    release = place_of(f"memory://announced/{made.manifest.release}")
+    assert announced_report(release) is None
+    release.write("report.json", (made.folder / "report.json").read_bytes())
+    assert announced_report(release) == announced_report(place_of(str(made.folder))) == report
+
+
+@pytest.mark.parametrize("template", ["", "https://reports.example/{name}/{release}/report.html"])
+def test_a_report_is_linked_where_it_is_served_and_else_where_it_lies(monkeypatch: pytest.MonkeyPatch, template: str) -> None:
+    monkeypatch.setenv("SKALD_REPORT_URL", template)
+    links = [report_url(manifest(), place_of(where).location_of("report.html")) for where in ("/srv/people-0", "s3://bucket/people-0")]
+    lying = ["file:///srv/people-0/report.html", "s3://bucket/people-0/report.html"]
+    assert links == (["https://reports.example/people/people-0/report.html"] * 2 if template else lying)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,11 +21,13 @@ from core.units.losses import Loss, loss_of
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
+from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.lattice import replay
 from tasks.lattice.linked_people import LinkedPeople
 from tasks.lattice.promises import promise_of
 from tasks.lattice.recodings import has_map, write_map
+from tasks.store.place import place_of
 from tasks.store.store import Store
 from tests.core.recount.test_classes import manifest
 from tests.jobs import job_of
@@ -113,25 +117,32 @@ def test_the_promise_of_a_job_is_made_of_each_of_its_models() -> None:
 
 
 class Replayed:
-    """A target with releases of which each replays another one, or none."""
+    """A target, in a folder or a store, with releases of which each replays another one, or none."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self._made, self.mine = folder, dict[str, Manifest](), {"age": "a"}
-        monkeypatch.setattr(replay, "read_manifest", lambda place: self._made.get(place.name))
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, address: str | None = None) -> None:
+        self.folder, self.address, self.mine = folder, address, {"age": "a"}
         monkeypatch.setattr(replay, "read_secrets", lambda _job: [])
         monkeypatch.setattr(replay, "hierarchies_as_in", lambda *_: self.mine)
 
     def release(self, name: str, **said: Any) -> None:
-        (self.folder / name).mkdir()
-        self._made[name] = manifest(**({"release": name, "hierarchies": {"age": "a"}} | said))
+        text = manifest(**({"release": name, "hierarchies": {"age": "a"}} | said)).model_dump_json()
+        place_of(self.address or str(self.folder)).write(f"{name}/{MANIFEST}", text.encode())
 
-    def of(self, name: str) -> Manifest:
-        job: Any = SimpleNamespace(replay=Path(name), replay_path=self.folder / name, method=SimpleNamespace(name="skald"))
-        return replay.replayed_manifest(job)
+    def of(self, name: str, **more: Any) -> Manifest:
+        places = {"target_path": self.folder, "target_address": self.address, "replay_path": self.folder / name}
+        return replay.replayed_manifest(SimpleNamespace(replay=Path(name), method=SimpleNamespace(name="skald"), **places, **more))  # type: ignore[arg-type]
 
 
-def test_a_replay_goes_back_to_the_release_that_replays_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = Replayed(tmp_path, monkeypatch)
+@pytest.fixture(params=["folder", "store"])
+def target(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replayed]:
+    if request.param == "folder":
+        yield Replayed(tmp_path, monkeypatch)
+        return
+    yield Replayed(tmp_path, monkeypatch, "memory://replayed")
+    fsspec.filesystem("memory").rm("/replayed", recursive=True)
+
+
+def test_a_replay_goes_back_to_the_release_that_replays_none(target: Replayed) -> None:
     target.release("people-1")
     target.release("people-2", replay_of="people-1")
     target.release("people-3", replay_of="people-2")
@@ -157,15 +168,13 @@ def test_a_release_that_notes_no_hierarchies_is_replayed_by_the_job_that_made_it
 ) -> None:
     target, asked = Replayed(tmp_path, monkeypatch), list[Any]()
     target.release("people-1", hierarchies={})
-    job: Any = SimpleNamespace(
-        replay=Path("people-1"), replay_path=tmp_path / "people-1", method=SimpleNamespace(name="skald"), model_copy=lambda update: update
-    )
+    changed = {"model_copy": lambda update: update}
     monkeypatch.setattr(replay, "is_of_job", lambda *given: asked.append(given) or is_its_own)
     if is_its_own:
-        assert replay.replayed_manifest(job).release == "people-1"
+        assert target.of("people-1", **changed).release == "people-1"
     else:
         with pytest.raises(ReplayError):
-            replay.replayed_manifest(job)
+            target.of("people-1", **changed)
     [(manifest_of_it, without, secrets)] = asked
     assert (manifest_of_it.release, without, secrets) == ("people-1", {"replay": None}, [])
 

@@ -12,6 +12,7 @@ import pytest
 from pyarrow import ipc
 
 from schemas.errors.base import SkaldError, SourceError
+from schemas.errors.storage import DatabaseError
 from schemas.job.job import load_job
 from tasks.source import batches, csv_files
 from tasks.source.arrow_files import convert_arrow
@@ -109,6 +110,10 @@ def test_values_of_more_than_16_mb_are_refused_in_every_format(tmp_path: Path) -
     job = load_job(write_job(tmp_path, job_of(source={"path": "t.duckdb", "table": "t"}, columns=columns)))
     with pytest.raises(SourceError, match="'q'"):
         extract_duckdb(job, tmp_path / "t.duckdb", "t.duckdb", "digest", Store.at(job.work_path))
+    # A file that another program has open is not to be replaced.
+    (tmp_path / "t.duckdb").write_bytes(b"no database" * 999)
+    with pytest.raises(DatabaseError, match="Close the program that has it open for writing"):
+        extract_duckdb(job, tmp_path / "t.duckdb", "t.duckdb", "other", Store.at(job.work_path))
 
 
 def test_rows_that_get_lost_on_the_way_into_parquet_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

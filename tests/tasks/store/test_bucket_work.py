@@ -12,6 +12,7 @@ import pytest
 
 from schemas.errors.base import JobError, StorageError
 from schemas.errors.folders import WorkError
+from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import Job, load_job
 from tasks.store import lease as leases
 from tasks.store import place
@@ -24,7 +25,7 @@ from tasks.store.store import Store
 from tasks.store.work import BELOW, BucketWork, clear_bucket, read_only_store, work_in_bucket
 from tasks.store.work_folder import MARK
 from tests.jobs import people, people_job
-from tests.servers import Faulty, objects, s3_bucket
+from tests.servers import Faulty, forget, objects, s3_bucket
 
 SECONDS = 60.0
 
@@ -97,10 +98,13 @@ def test_of_two_runs_one_gets_the_lease_and_the_other_is_told(bucket: Bucket) ->
     assert take_lease(bucket, time.clock, SECONDS).generation == held.generation + 1
 
 
-def test_the_lease_of_a_dead_run_is_taken_over_and_it_can_do_nothing_any_more(bucket: Bucket) -> None:
+def test_the_lease_of_a_dead_run_is_taken_over_and_it_can_do_nothing_any_more(bucket: Bucket, caplog: pytest.LogCaptureFixture) -> None:
     time = Time()
     dead = take_lease(bucket, time.clock, SECONDS)
+    assert caplog.messages == []
     heir = take_lease(bucket, time.clock, SECONDS)
+    # Once, because whoever waits for a minute wants to know what for.
+    assert caplog.messages == [f"Another run holds '{bucket.location}', or was killed there. This one watches for 60 s."]
     assert time.now > SECONDS
     assert heir.generation == dead.generation + 1
     for _ in range(2):
@@ -344,3 +348,28 @@ def test_of_two_first_runs_neither_takes_what_the_other_lays_for_somebody_elses(
     monkeypatch.setattr(Bucket, "sizes", after_the_other)
     with work_in_bucket(job, bucket) as work:
         assert work.generation == 2
+
+
+@pytest.mark.parametrize(
+    ("credentials", "words"),
+    [({}, "no credentials were found"), ({"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "x"}, "nothing answers at the end point")],
+)
+def test_missing_credentials_and_a_wrong_end_point_are_told_in_words(
+    credentials: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    settings = {
+        "EC2_METADATA_DISABLED": "true",
+        "SHARED_CREDENTIALS_FILE": "/nowhere",
+        "ENDPOINT_URL": "http://127.0.0.1:1",
+        "MAX_ATTEMPTS": "1",
+    }
+    for name, value in (settings | credentials).items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    forget()
+    try:
+        with pytest.raises(ObjectStoreError, match=words):
+            Bucket("s3://bucket/x").entry("y")
+    finally:
+        forget()

@@ -54,6 +54,11 @@ def test_without_a_manifest_everything_is_copied() -> None:
     assert copied(FILES) == FILES
 
 
+def test_where_nothing_lies_the_address_is_named_and_no_folder_of_this_machine() -> None:
+    with pytest.raises(StorageError, match=rf"'memory://copied/{RELEASE}' is not a release \(no object"):
+        copied({})
+
+
 def test_nothing_is_copied_under_a_name_that_leads_out() -> None:
     with pytest.raises(EscapeError):
         copied(FILES | {"data/../../0.parquet": "above"})

@@ -55,7 +55,7 @@ def test_newer_releases_lie_in_a_folder(tmp_path: Path, name: str, newer: tuple[
 
 def test_the_newest_of_several_is_named_and_the_others_are_counted() -> None:
     told = [newer_releases_sentence(tuple(NAMES[:many])) for many in (1, 2, 3)]
-    beside = [f"lies '{NAMES[0]}'{more}, which" for more in ("", " and 1 more", " and 2 more")]
+    beside = [f"lies '{NAMES[0]}'{more}, made later." for more in ("", " and 1 more", " and 2 more")]
     assert [one in sentence for one, sentence in zip(beside, told, strict=True)] == [True] * 3
 
 
