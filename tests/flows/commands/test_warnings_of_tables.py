@@ -23,12 +23,12 @@ def overlap(at_risk: int) -> dict[str, Any]:
     return {"release": "hospital-1", "k": 4, "by": "persons", "unit": "person"} | COUNTS | below
 
 
-@pytest.mark.parametrize(("at_risk", "warned"), [(0, []), (3, ["Warning: Together with 1 earlier release this one tells more"])])
+@pytest.mark.parametrize(("at_risk", "warned"), [(0, []), (3, ["Warning: Together with earlier releases this one tells more"])])
 def test_earlier_releases_are_warned_of_and_each_has_a_line(tmp_path: Path, at_risk: int, warned: list[str]) -> None:
     manifest = stated(tmp_path, overlaps=[overlap(at_risk)])
     *said, earlier = tables_warnings(manifest)
     assert [line.startswith(sentence) for line, sentence in zip(said, warned, strict=True)] == [True] * len(warned)
-    assert earlier.startswith(f"Earlier: hospital-1: {'below k = 4 are 3 of 40' if at_risk else 'no person below k = 4'}")
+    assert earlier.startswith(f"Earlier: hospital-1: {'below k = 4: 3 of 40' if at_risk else 'no person below k = 4'}")
     assert tables_summary(manifest, "there", {}, {}, new=True).splitlines()[1 : 1 + len(warned)] == said
 
 

@@ -113,25 +113,25 @@ FORMS: list[tuple[str, dict[str, Any], str]] = [
 """Treatments by kind, with the settings by which different values may get one pseudonym."""
 
 
-@pytest.mark.parametrize("by_name", [True, False])
-def test_columns_are_of_one_family_where_equal_values_have_equal_pseudonyms(tmp_path: Path, by_name: bool) -> None:
-    """Where different values have different pseudonyms, the key alone says which are equal, and no setting does."""
+def test_columns_are_of_one_family_where_equal_values_have_equal_pseudonyms(tmp_path: Path) -> None:
+    """Where different values have different pseudonyms, the key alone says which are equal, and no setting and no name does."""
 
     def family(form: int, *names: str, key: str = "k", secret: bytes = b"secret") -> str:
         identifiers = [{"name": name, "treatment": FORMS[form][1]} for name in names]
         columns = {"identifiers": identifiers, "quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}]}
         source: Any = SimpleNamespace(keys={name: f"{key} of {name}" if key == "each" else key for name in names})
         registry = ReleaseRegistry(tmp_path, FolderSecret(secret))
-        return family_of(Job.model_validate(job_of(columns=columns)), source, names, registry, by_name=by_name)
+        return family_of(Job.model_validate(job_of(columns=columns)), source, names, registry)
 
     found = [family(form, "who") for form in range(len(FORMS))]
     for one, other in combinations_with_replacement(range(len(FORMS)), 2):
         assert (found[one] == found[other]) == (FORMS[one][::2] == FORMS[other][::2]), (FORMS[one], FORMS[other])
-    assert (family(0, "whose") == found[0]) == (not by_name)
+    for form, (kind, _, settings) in enumerate(FORMS):
+        assert kind == "shift" or (family(form, "whose") == found[form]) == (not settings)
     others = [family(0, "who", key="another"), family(0, "who", secret=b"another"), family(0, "who", "whose"), family(0, "whose", "who")]
     assert found[0] not in others
     # Of columns that name a person together the first one's key is not the second one's.
     assert (family(0, "who", "whose", key="each") == family(0, "whose", "who", key="each")) is False
     # An index of an earlier run is found by it.
-    said = ["who" if by_name else None, "hash", None, "k"]
+    said = [None, "hash", None, "k"]
     assert found[0] == FolderSecret(b"secret").keyed("family", [said])[:24]

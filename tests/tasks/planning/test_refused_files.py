@@ -20,7 +20,7 @@ from tests.jobs import write_csv, write_parquet
 
 AGES = [20 + row % 6 for row in range(60)]
 TEXTS = [str(age) for age in AGES]
-DIFFER = r"1\.\w+' and '.*0\.\w+' differ in 'dx' .*source\.schema: evolve\. .* a folder for each table"
+DIFFER = r"1\.\w+' and '.*0\.\w+' differ in 'dx' .*source\.schema: evolve\. .* a folder of this machine for each table"
 
 
 @pytest.mark.parametrize(
