@@ -141,7 +141,7 @@ def test_killed_and_continued_tomorrows_run_ends_in_the_bytes_of_a_fresh_one(
     assert chunk_artefacts(tmp_path).items() >= before.items(), "an old chunk was counted again"
     assert digests(tmp_path / "releases" / manifest["release"]) == fresh
     assert manifest["increment"]["new"] == 1
-    assert "Warning: Release people-" in done.stderr
+    assert "Earlier: people-" in done.stderr
 
 
 Tables = dict[str, pa.Table]
