@@ -12,12 +12,10 @@ from schemas.release.figures import passthrough_warnings
 from schemas.release.increments import composition_warning
 from tasks.relational.forecast import ExpectedTables
 from tasks.relational.plan import TablesPlan
-from tasks.relational.report import report_content
+from tasks.relational.report import BROKEN, report_content
 from tasks.relational.verified import VerifiedTables
 from tasks.verification.published_releases import newer_releases_sentence
 
-BROKEN = "Warning: an attack breaks this release."
-"""How the report's sentence on an attack ends that won more than the job accepts."""
 COARSE = 0.9
 """Mean certainty penalty from which a table is told to keep hardly anything."""
 FEW_ROWS = 2
@@ -40,15 +38,19 @@ def tables_summary(manifest: TablesManifest, place: str, bounds: Mapping[str, in
     below = {name: most for name, most in bounds.items() if name != manifest.unit}
     advice = coarse_tables_advice(manifest.loss.by_table, manifest.method, below)
     signature = [f"Signature: {said}."] if (said := signature_text(manifest.signed_by)) else []
-    joint = [f"Warning: {said}"] if (said := composition_warning(manifest)) else []
-    return "\n".join([head, *joint, *report_content(manifest)["sentences"], *taken, loss, *signature, *advice])
+    return "\n".join([head, *_joint_warnings(manifest), *report_content(manifest)["sentences"], *taken, loss, *signature, *advice])
 
 
 def tables_warnings(manifest: TablesManifest) -> list[str]:
     """Return warnings on a release of several tables, then a short line for each earlier release."""
-    joint = [f"Warning: {said}"] if (said := composition_warning(manifest)) else []
     warned = [said for said in report_content(manifest)["sentences"] if said.startswith("Warning") or said.endswith(BROKEN)]
-    return [*warned, *joint, *(f"Earlier: {one.in_short()}" for one in manifest.compositions)]
+    return [*warned, *_joint_warnings(manifest), *(f"Earlier: {one.in_short()}" for one in manifest.compositions)]
+
+
+def _joint_warnings(manifest: TablesManifest) -> list[str]:
+    """Return the warning of earlier releases as a list of 0 or 1."""
+    said = composition_warning(manifest)
+    return [f"Warning: {said}"] if said else []
 
 
 def _bounded_words(rows: int, most: int | None) -> str:

@@ -24,6 +24,8 @@ STYLE = (
     "table{border-collapse:collapse;margin:1rem 0}th,td{border:1px solid #ccc;padding:.3rem .7rem;text-align:right}"
     "th:first-child,td:first-child{text-align:left}h1{overflow-wrap:anywhere}.table{overflow-x:auto}"
 )
+BROKEN = "Warning: an attack breaks this release."
+"""How the sentence on an attack ends that won more than the job accepts."""
 VIEWPORT = "<meta name='viewport' content='width=device-width,initial-scale=1'>"
 LIMITS = (
     "k is against whoever knows no more rows than is said: in insensitive and sensitive columns a person may be found all the same.",
@@ -213,7 +215,7 @@ def _attack_sentences(manifest: TablesManifest) -> list[str]:
     """Return a sentence for each attack by joins, successful attacks first."""
     if manifest.attacked is None:
         return ["This release was not attacked: the job turned attacks off, or a version made it that had none."]
-    sentences = {"broken": "Warning: an attack breaks this release.", "told": "The job accepts that.", "safe": "So it was promised."}
+    sentences = {"broken": BROKEN, "told": "The job accepts that.", "safe": "So it was promised."}
     played = sorted(manifest.attacks, key=lambda one: one.verdict != "broken")
     k, told = manifest.privacy["k"], list[str]()
     for one in played:
