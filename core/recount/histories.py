@@ -122,24 +122,11 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
         table: The table.
         children: Tables of which rows may hang from its rows, whose texts are made already.
     """
-    joins, texts = [], [row_text(table, "m")]
-    for child in children:
-        number = list(child.references).index(table.name)
-        referring = child.references[table.name]
-        own = [f"c.{child.at(column)}" for column in referring]
-        keys = ", ".join(f"{column} AS k{place}" for place, column in enumerate(own))
-        same = " AND ".join(f"{alias_of(child)}.k{place} = m.{mine}" for place, mine in enumerate(table.key))
-        joins.append(
-            f"LEFT JOIN (SELECT {keys}, count(*) AS many, array_to_string(list_sort(list(c.text)), '|') AS texts "
-            f"FROM {row_text_table(child)} AS c WHERE c.nearest = {number} GROUP BY {', '.join(own)}) "
-            f"AS {alias_of(child)} ON {same}"
-        )
-        texts.append(f"coalesce({alias_of(child)}.many::VARCHAR || '=' || {alias_of(child)}.texts, '0')")
-    whole = f"concat_ws('/', {', '.join(texts)})"
-    columns = [f"m.{column} AS {table.at(column)}" for column in table.linking]
-    if table.references:
-        columns.append(f"{nearest_reference(table, 'm')} AS nearest")
-    selected = ", ".join([*columns, f'{whole} AS "its text"'])
+    gathered = "array_to_string(list_sort(list(c.text)), '|') AS texts"
+    joins = [rows_below_sql(table, child, row_text_table(child), gathered) for child in children]
+    texts = [f"coalesce({alias_of(child)}.many::VARCHAR || '=' || {alias_of(child)}.texts, '0')" for child in children]
+    whole = f"concat_ws('/', {', '.join([row_text(table, 'm'), *texts])})"
+    selected = ", ".join([*linking_columns(table), f'{whole} AS "its text"'])
     made = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
     return f"""
         CREATE TEMP TABLE {row_text_table(table)} AS
@@ -147,6 +134,31 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
         numbered AS (SELECT "its text", row_number() OVER () AS text FROM (SELECT DISTINCT "its text" FROM made))
         SELECT made.* EXCLUDE "its text", numbered.text FROM made JOIN numbered USING ("its text")
     """
+
+
+def linking_columns(table: ReadTable) -> list[str]:
+    """Return SQL expressions for a row's key and references, and for its nearest reference."""
+    columns = [f"m.{column} AS {table.at(column)}" for column in table.linking]
+    return [*columns, f"{nearest_reference(table, 'm')} AS nearest"] if table.references else columns
+
+
+def rows_below_sql(table: ReadTable, child: ReadTable, rows: str, gathered: str) -> str:
+    """Return the SQL join of a table's rows ``m`` with aggregates of the child rows right below each.
+
+    Args:
+        table: The table.
+        child: A table of which rows may hang from its rows.
+        rows: Name of a table of the child's rows with ``linking_columns(child)``.
+        gathered: Aggregates of the child's rows ``c``; beside them, ``many`` counts these rows.
+    """
+    number = list(child.references).index(table.name)
+    own = [f"c.{child.at(column)}" for column in child.references[table.name]]
+    keys = ", ".join(f"{column} AS k{place}" for place, column in enumerate(own))
+    same = " AND ".join(f"{alias_of(child)}.k{place} = m.{mine}" for place, mine in enumerate(table.key))
+    return (
+        f"LEFT JOIN (SELECT {keys}, count(*) AS many, {gathered} FROM {rows} AS c "
+        f"WHERE c.nearest = {number} GROUP BY {', '.join(own)}) AS {alias_of(child)} ON {same}"
+    )
 
 
 def alias_of(table: ReadTable) -> str:

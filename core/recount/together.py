@@ -14,8 +14,6 @@ from core.recount.people import NOBODY
 from schemas.release.figures import KINDS, Kind, Together
 from schemas.release.manifest import Manifest
 
-SALT = 0x51AD
-
 
 @dataclass(frozen=True)
 class TogetherCount:
@@ -42,9 +40,9 @@ class TogetherCount:
 def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Sequence[str]) -> Groups:
     """Return the GROUP BY query that counts records by combination of columns, with and without labels.
 
-    Its columns are two digests of the columns, two with the labels, and ``records``. It is right because equal values have equal digests,
-    nulls too, and different ones two that are equal with a chance of 1 in 2^128. So only 32 bytes are held for a combination, however
-    wide it is.
+    Its columns are ``alone``, a digest of the columns, ``labelled``, one with the labels, and ``records``. It is right because equal values
+    have equal digests, nulls too, and two that differ have equal ones with a chance of 1 in 2^64. So only 16 bytes are held for a
+    combination, however wide it is.
 
     Args:
         release: What is read.
@@ -52,14 +50,14 @@ def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Seque
         qids: Quoted names of the published quasi-identifiers.
     """
 
-    def digests(names: Sequence[str]) -> tuple[str, str]:
-        listed = [f"r.{name}" for name in names]
-        return f"hash({', '.join(listed)})", f"hash({', '.join([str(SALT), *reversed(listed)])})"
-
-    alone, further = digests(columns)
-    labelled, further_labelled = digests([*columns, *qids])
-    keys = (alone, "alone"), (further, "further"), (labelled, "labelled"), (further_labelled, "further_labelled")
+    alone, labelled = (record_digest_sql([f"r.{name}" for name in names]) for names in (columns, [*columns, *qids]))
+    keys = (alone, "alone"), (labelled, "labelled")
     return Groups(f"{release.relation} AS r", keys, ((release.count_expression, "records"),), wide=True)
+
+
+def record_digest_sql(values: Sequence[str]) -> str:
+    """Return the SQL expression for a digest of 64 bits of values of a row, of which there may be none."""
+    return f"hash({', '.join(values) or '0'})"
 
 
 def combination_counts_sql(combinations: str, k: int) -> str:
@@ -73,7 +71,7 @@ def combination_counts_sql(combinations: str, k: int) -> str:
     """
     return f"""
         WITH cells AS MATERIALIZED (FROM {combinations}),
-        whole AS MATERIALIZED (SELECT sum(records)::BIGINT AS records FROM cells GROUP BY alone, further)
+        whole AS MATERIALIZED (SELECT sum(records)::BIGINT AS records FROM cells GROUP BY alone)
         SELECT (SELECT count(*) FILTER (records = 1) FROM whole),
             (SELECT coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM whole),
             (SELECT coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM cells),

@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from core.recount.histories import ReadTable, choices_of_persons, row_person_table, row_text_table
-from core.recount.together import SALT
+from core.recount.histories import (
+    ReadTable,
+    alias_of,
+    choices_of_persons,
+    linking_columns,
+    row_person_table,
+    rows_below_sql,
+)
+from core.recount.together import record_digest_sql
 
 
 def renamed_table(table: ReadTable, prefix: str, columns: Sequence[str]) -> ReadTable:
@@ -63,8 +70,8 @@ def table_contents_sql(table: ReadTable, unit: ReadTable, columns: Sequence[str]
     """Return SQL that makes a table of persons with digests of their rows' labels and untreated values.
 
     Its columns are those that ``core.recount.together.person_combination_counts_sql`` reads. A combination is that of the labels of row and
-    person. It is right because equal values have equal digests, nulls too, and different ones two that are equal with a chance of 1 in
-    2^128.
+    person. It is right because equal values have equal digests, nulls too, and two that differ have equal ones with a chance of 1 in
+    2^64.
 
     Args:
         table: The table, whose rows have persons.
@@ -74,23 +81,55 @@ def table_contents_sql(table: ReadTable, unit: ReadTable, columns: Sequence[str]
     """
     labels = [f"r.{table.at(name)}" for name in table.qids]
     labels += [f"u.{unit.at(name)}" for name in unit.qids] if table.references else []
+    values = [f"r.{table.at(name)}" for name in columns]
     join = f" JOIN {row_person_table(unit)} AS u ON u.person = r.person" if table.references else ""
     return f"""
         CREATE OR REPLACE TEMP TABLE {made} AS
-        SELECT {_digest(labels)} AS combination, r.person, {_digest([f"r.{table.at(name)}" for name in columns])} AS content,
-            count(*) AS records
+        SELECT {record_digest_sql(labels)} AS combination, r.person, {record_digest_sql(values)} AS content, count(*) AS records
         FROM {row_person_table(table)} AS r{join} WHERE r.person IS NOT NULL GROUP BY ALL
     """
 
 
-def _digest(names: Sequence[str]) -> str:
-    """Return the SQL expression for two digests of some values as one text."""
-    return f"hash({', '.join(['0', *names])}) || ' ' || hash({', '.join([str(SALT), *reversed(names)])})"
+def known_digest_table(table: ReadTable) -> str:
+    """Return the quoted name of the temporary table with the digests of each row and its descendants."""
+    return f'"digests {table.name}"'
 
 
-def text_persons_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL that counts persons whose rows' text is unique, and persons whose text fewer than k have."""
-    texts = f"SELECT count(*) AS persons FROM {row_text_table(unit)} GROUP BY text"
+def known_digests_sql(table: ReadTable, children: Sequence[ReadTable], known: Sequence[Mapping[str, Sequence[str]]]) -> str:
+    """Return SQL that makes each row's digests of what may be known of it; run the children's first.
+
+    The table is ``known_digest_table(table)``. The digests are ``text_0`` …, of 64 bits, one for each entry of ``known`` with the table.
+    The sum of the digests of rows stands for the multiset of these rows. It is right because equal multisets have equal sums, and two that
+    differ have equal ones with a chance of 1 in 2^64.
+
+    Args:
+        table: The table.
+        children: Tables of which rows may hang from its rows.
+        known: What may be known: by table the quoted names of columns. Of a table that is not in it nothing is known.
+    """
+
+    def digest(number: int, columns: Mapping[str, Sequence[str]]) -> str:
+        below = [f"{alias_of(child)}.{of_rows}" for child in children if child.name in columns for of_rows in ("many", f"text_{number}")]
+        return f"{record_digest_sql([*(f'm.{name}' for name in columns[table.name]), *below])} AS text_{number}"
+
+    def sums(child: ReadTable) -> str:
+        return ", ".join(f"sum(c.text_{number}) AS text_{number}" for number, columns in enumerate(known) if child.name in columns)
+
+    joins = [rows_below_sql(table, child, known_digest_table(child), sums(child)) for child in children]
+    digests = [digest(number, columns) for number, columns in enumerate(known) if table.name in columns]
+    selected = ", ".join([*linking_columns(table), *digests])
+    return f"CREATE TEMP TABLE {known_digest_table(table)} AS SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
+
+
+def text_persons_sql(rows: str, text: str, k: int) -> str:
+    """Return SQL that counts persons whose text is unique, and persons whose text fewer than k have.
+
+    Args:
+        rows: Name of the table of the unit's rows.
+        text: Its column of texts or digests.
+        k: What a history must reach.
+    """
+    texts = f"SELECT count(*) AS persons FROM {rows} GROUP BY {text}"
     return f"SELECT count(*) FILTER (persons = 1), coalesce(sum(persons) FILTER (persons < {k:d}), 0)::BIGINT FROM ({texts})"
 
 

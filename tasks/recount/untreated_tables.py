@@ -12,6 +12,8 @@ from core.recount.together import TogetherCount, person_combination_counts_sql
 from core.recount.untreated_tables import (
     choice_persons_sql,
     column_persons_sql,
+    known_digest_table,
+    known_digests_sql,
     renamed_table,
     same_persons_sql,
     table_contents_sql,
@@ -111,39 +113,39 @@ def count_untreated(
         known_rows: Rows of each table that an intruder knows; None for all.
     """
     columns = {name: column_counts(connection, tables[name], names) for name, names in untreated.passed.items()}
-    kinds = (_together(connection, tables, names, tree, k, known_rows) for names in (untreated.insensitive, untreated.sensitive))
-    return UntreatedCounts(columns, *kinds)
+    [(persons,)] = connection.execute(f"SELECT count(*) FROM {tables[tree.unit].relation}").fetchall()
+    of_kinds = (untreated.insensitive, untreated.sensitive)
+    kinds = [{name: list(map(quote, names)) for name, names in of_kind.items() if names} for of_kind in of_kinds]
+    known = [one for together in kinds if together for one in _known(tables, together, tree)]
+    found = iter(_persons_by_rows(connection, tables, tree, known, k, known_rows))
+    counted = []
+    for together in kinds:
+        of_tables = {
+            name: Together.from_counts(_of_table(connection, tables, name, names, tree, k), k, "person", persons)
+            for name, names in together.items()
+        }
+        over_all = None
+        if together:
+            (unique, below), (_, with_classes) = next(found), next(found)
+            over_all = Together.from_counts((unique, below, with_classes), k, "person", persons)
+        counted.append(TogetherOfTables(of_tables, over_all))
+    return UntreatedCounts(columns, *counted)
 
 
-def _together(
-    connection: duckdb.DuckDBPyConnection,
-    tables: Mapping[str, ReadTable],
-    columns: Mapping[str, Sequence[str]],
-    tree: TableTree,
-    k: int,
-    known_rows: int | None,
-) -> TogetherOfTables:
-    """Count who stands out by columns together, of each table and of all.
+def _known(tables: Mapping[str, ReadTable], together: Mapping[str, Sequence[str]], tree: TableTree) -> list[Mapping[str, Sequence[str]]]:
+    """Return by table the columns of one kind, and these with the labels of all tables."""
+    alone = {name: together.get(name, ()) for name in tables_with_columns(tree.chains, together)}
+    return [alone, {name: [*read.qids, *together.get(name, ())] for name, read in tables.items()}]
 
-    Arguments as for ``count_untreated``.
-    """
-    unit = tables[tree.unit]
-    together = {name: list(map(quote, names)) for name, names in columns.items() if names}
-    if not together:
-        return TogetherOfTables()
-    [(persons,)] = connection.execute(f"SELECT count(*) FROM {unit.relation}").fetchall()
-    of_tables = {}
-    for name, names in together.items():
-        connection.execute(table_contents_sql(tables[name], unit, names, CONTENTS))
-        [row] = connection.execute(person_combination_counts_sql(CONTENTS, k)).fetchall()
-        of_tables[name] = Together.from_counts(TogetherCount(*row).counts, k, "person", persons)
+
+def _of_table(
+    connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], table: str, names: Sequence[str], tree: TableTree, k: int
+) -> tuple[int, int, int]:
+    """Count who stands out by columns of a table together: alone, below k, and below k with labels."""
+    connection.execute(table_contents_sql(tables[table], tables[tree.unit], names, CONTENTS))
+    [row] = connection.execute(person_combination_counts_sql(CONTENTS, k)).fetchall()
     connection.execute(f"DROP TABLE {CONTENTS}")
-    having = tables_with_columns(tree.chains, together)
-    alone = {name: renamed_table(tables[name], "untreated", together.get(name, ())) for name in having}
-    labelled = {name: renamed_table(read, "all", [*read.qids, *together.get(name, ())]) for name, read in tables.items()}
-    unique, below = _persons_by_rows(connection, alone, unit, k, known_rows)
-    _, with_classes = _persons_by_rows(connection, labelled, unit, k, known_rows)
-    return TogetherOfTables(of_tables, Together.from_counts((unique, below, with_classes), k, "person", persons))
+    return TogetherCount(*row).counts
 
 
 def column_counts(connection: duckdb.DuckDBPyConnection, table: ReadTable, names: Collection[str]) -> dict[str, Counts]:
@@ -156,29 +158,50 @@ def column_counts(connection: duckdb.DuckDBPyConnection, table: ReadTable, names
 
 
 def _persons_by_rows(
-    connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable], unit: ReadTable, k: int, known_rows: int | None
-) -> tuple[int, int]:
+    connection: duckdb.DuckDBPyConnection,
+    tables: Mapping[str, ReadTable],
+    tree: TableTree,
+    known: Sequence[Mapping[str, Sequence[str]]],
+    k: int,
+    known_rows: int | None,
+) -> list[tuple[int, int]]:
     """Count the persons alone with what may be known of their rows, and those below k.
 
     Args:
         connection: The database.
-        tables: Renamed tables, parents first and the unit at the beginning.
-        unit: The unit's table by its own name.
+        tables: The tables.
+        tree: Their tree.
+        known: What may be known: by table the quoted names of columns. Each entry has counts of its own.
         k: What a history must reach.
         known_rows: Rows of each table that an intruder knows; None for all.
     """
-    for read in reversed(list(tables.values())):
-        connection.execute(row_texts_sql(read, [child for child in tables.values() if read.name in child.references]))
-    first, *others = tables.values()
-    if known_rows is None:
-        statement = text_persons_sql(first, k)
-    else:
-        children = [table for table in others if first.name in table.references]
-        connection.execute(same_persons_sql(unit, first))
-        if children:
-            connection.execute(items_sql(first, children))
-        statement = choice_persons_sql(first, len(children), known_rows, k)
-    [(unique, below)] = connection.execute(statement).fetchall()
-    for read in tables.values():
+    if known_rows is not None:
+        return [_persons_by_choices(connection, tables, tree, columns, k, known_rows) for columns in known]
+    for name in reversed(tree.tables) if known else ():
+        children = [tables[child] for child in tree.tables_below(name) if name in tables[child].references]
+        connection.execute(known_digests_sql(tables[name], children, known))
+    statements = [text_persons_sql(known_digest_table(tables[tree.unit]), f"text_{number}", k) for number in range(len(known))]
+    return [connection.execute(statement).fetchall()[0] for statement in statements]
+
+
+def _persons_by_choices(
+    connection: duckdb.DuckDBPyConnection,
+    tables: Mapping[str, ReadTable],
+    tree: TableTree,
+    known: Mapping[str, Sequence[str]],
+    k: int,
+    known_rows: int,
+) -> tuple[int, int]:
+    """Count the persons alone with a choice of rows, and those with one below k; arguments as above."""
+    renamed = [renamed_table(tables[name], "known", known[name]) for name in tree.tables if name in known]
+    for read in reversed(renamed):
+        connection.execute(row_texts_sql(read, [child for child in renamed if read.name in child.references]))
+    first, *others = renamed
+    children = [table for table in others if first.name in table.references]
+    connection.execute(same_persons_sql(tables[tree.unit], first))
+    if children:
+        connection.execute(items_sql(first, children))
+    [(unique, below)] = connection.execute(choice_persons_sql(first, len(children), known_rows, k)).fetchall()
+    for read in renamed:
         connection.execute(f"DROP TABLE {row_text_table(read)}")
     return int(unique), int(below)

@@ -15,6 +15,8 @@ from core.recount.together import person_combination_counts_sql
 from core.recount.untreated_tables import (
     choice_persons_sql,
     column_persons_sql,
+    known_digest_table,
+    known_digests_sql,
     renamed_table,
     same_persons_sql,
     table_contents_sql,
@@ -141,11 +143,63 @@ def test_what_persons_publish_is_shared_alone_and_with_the_labels_of_row_and_per
             assert found == (below(contents, 2), below(contents, k), below(cells, k))
 
 
+LAB = ReadTable("lab", "lab", ("x",), (), {"person": ("id",), "visit": ("visit_id",)})
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"person": ["sex"], "visit": ["ward"], "lab": ["x"]},
+        {"person": [], "visit": [], "lab": ["x"]},
+        {"person": ["sex", "note"], "visit": ["icd", "ward"]},
+        {"person": []},
+    ],
+)
+def test_rows_have_equal_digests_where_all_that_is_known_of_them_and_below_them_is_equal(
+    connection: duckdb.DuckDBPyConnection, known: Mapping[str, list[str]]
+) -> None:
+    random = np.random.default_rng(len(known))
+
+    def some(*values: str | None) -> str | None:
+        return values[int(random.integers(len(values)))]
+
+    for _ in range(3):
+        people = [{"id": f"p{number}", "sex": some("F", "M"), "note": some(None, "", "n")} for number in range(12)]
+        visits: list[dict[str, str | None]] = [
+            {"visit_id": f"v{number}", "id": some("p0", "p1", "p2", "p3", None), "ward": some("A", "B", None), "icd": some("A", "B")}
+            for number in range(10)
+        ]
+        labs: list[dict[str, str | None]] = [
+            {"id": some("p0", "p1", "p2", "p3", None), "visit_id": some("v0", "v1", "v2", None), "x": some("1", "2")} for _ in range(14)
+        ]
+        for name, rows in (("person", people), ("visit", visits), ("lab", labs)):
+            hold(connection, name, list(rows[0]), [tuple(row.values()) for row in rows])
+        everything = {name: columns for name, columns in (("person", ["sex"]), ("visit", ["icd"]), ("lab", ["x"]))}
+        for table, children in ((LAB, []), (VISIT, [LAB]), (UNIT, [VISIT, LAB])):
+            connection.execute(f"DROP TABLE IF EXISTS {known_digest_table(table)}")
+            connection.execute(known_digests_sql(table, children, [known, everything]))
+        for number, columns in enumerate((known, everything)):
+
+            def shown(table: str, row: Mapping[str, str | None], columns: Mapping[str, list[str]] = columns) -> Row:
+                return tuple(row[column] for column in columns[table])
+
+            lab_of_visit, of_person = defaultdict(list), defaultdict(list)
+            for lab in labs if "lab" in columns else ():
+                (lab_of_visit[lab["visit_id"]] if lab["visit_id"] else of_person[lab["id"]]).append(("lab", *shown("lab", lab)))
+            for visit in visits if "visit" in columns else ():
+                of_person[visit["id"]].append(("visit", *shown("visit", visit), sorted(lab_of_visit[visit["visit_id"]])))
+            texts = {person["id"]: repr((shown("person", person), sorted(map(repr, of_person[person["id"]])))) for person in people}
+            shared = Counter(texts.values())
+            for k in (2, 4):
+                expected = (sum(many == 1 for many in shared.values()), sum(many for many in shared.values() if many < k))
+                assert answer(connection, text_persons_sql(known_digest_table(UNIT), f"text_{number}", k)) == expected
+
+
 def test_persons_alone_with_their_text_and_those_below_k_are_counted(connection: duckdb.DuckDBPyConnection) -> None:
     hold(connection, row_text_table(UNIT), ["text"], [(1,), (2,), (2,), (3,), (3,), (3,), (4,)])
-    assert [answer(connection, text_persons_sql(UNIT, k)) for k in (1, 2, 3, 4)] == [(2, 0), (2, 2), (2, 4), (2, 7)]
+    assert [answer(connection, text_persons_sql(row_text_table(UNIT), "text", k)) for k in (1, 2, 3, 4)] == [(2, 0), (2, 2), (2, 4), (2, 7)]
     hold(connection, row_text_table(UNIT), ["text"], [])
-    assert answer(connection, text_persons_sql(UNIT, 2)) == (0, 0)
+    assert answer(connection, text_persons_sql(row_text_table(UNIT), "text", 2)) == (0, 0)
 
 
 def test_a_person_counts_once_however_many_choices_of_rows_few_have(connection: duckdb.DuckDBPyConnection) -> None:
