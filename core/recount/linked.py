@@ -1,7 +1,10 @@
 """The recount of linked records: how many persons share the set of classes of one person's records.
 
 Equal pseudonyms show which records belong together. An attacker who knows one person's quasi-identifiers in every record looks for a
-pseudonym with just these combinations. As many persons fit as share that set; each of the combinations alone would fit more.
+pseudonym with just these combinations. As many persons fit as share that set, and have the same of its combinations themselves where
+a pseudonym is that of several; each of the combinations alone would fit more.
+
+`core.recount.joined_columns` counts what several columns with equal pseudonyms show together.
 """
 
 from __future__ import annotations
@@ -104,7 +107,7 @@ def linked_sql(
     named = ", ".join(f"s.{link}::VARCHAR AS link_{number}" for number, link in enumerate(link_columns))
     same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
     there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(link_columns)))
-    person, whose, loose, unexpected = (
+    person, own, whose, loose, unexpected = (
         _owned(keys, there, person_pseudonyms) if person_pseudonyms else _alone(keys, there, unlinked_are_persons)
     )
     return f"""
@@ -114,35 +117,43 @@ def linked_sql(
         members AS (FROM records WHERE {there}),
         sets AS (SELECT {keys}, count(*) AS size, bit_xor({DIGEST}) AS digest FROM members GROUP BY ALL),
         shared AS (
-            SELECT size, digest, person, bool_or(linked) AS linked, sum(others) AS others FROM (
-                SELECT size, digest, {person} AS person, true AS linked, 0 AS others FROM sets {whose} UNION ALL {loose}
+            SELECT size, digest, own, person, bool_or(linked) AS linked, sum(others) AS others FROM (
+                SELECT size, digest, {own} AS own, {person} AS person, true AS linked, 0 AS others FROM sets {whose} UNION ALL {loose}
             ) GROUP BY ALL
         ),
-        counted AS (SELECT size, digest, count(person) + sum(others) AS people FROM shared GROUP BY ALL HAVING bool_or(linked)),
-        exposed AS (FROM shared SEMI JOIN (FROM counted WHERE people < {k:d}) USING (size, digest))
-        SELECT (SELECT count(person) FROM (SELECT DISTINCT person FROM shared WHERE linked)), count(*),
+        counted AS (SELECT size, digest, own, count(person) + sum(others) AS people FROM shared GROUP BY ALL HAVING bool_or(linked)),
+        exposed AS (FROM shared SEMI JOIN (FROM counted WHERE people < {k:d}) USING (size, digest, own))
+        SELECT (SELECT count(person) FROM (SELECT DISTINCT person FROM shared WHERE linked)), count(DISTINCT (size, digest)),
             coalesce(min(people), 0)::BIGINT, (SELECT count(person) FROM (SELECT DISTINCT person FROM exposed WHERE linked)),
             count(*) FILTER (people < {k:d}), {unexpected}
         FROM counted
     """
 
 
-def _alone(keys: str, there: str, records: bool) -> tuple[str, str, str, str]:
+def _alone(keys: str, there: str, records: bool) -> tuple[str, str, str, str, str]:
     """Return the SQL parts of ``linked_sql`` where every pseudonym is taken for a person.
 
-    They are the expression of a person, the join that finds it, the records without a pseudonym, and the count of unexpected pseudonyms.
+    They are the expressions of a person and of the person's own part of the set, the join that finds both, the records without a
+    pseudonym, and the count of unexpected pseudonyms.
     """
-    loose = f"SELECT 1, {DIGEST}, NULL, false, sum(records) FROM records WHERE {records} AND NOT ({there}) GROUP BY combination"
-    return f"row({keys})", "", loose, "0"
+    loose = f"SELECT 1, {DIGEST}, {DIGEST}, NULL, false, sum(records) FROM records WHERE {records} AND NOT ({there}) GROUP BY combination"
+    return f"row({keys})", "digest", "", loose, "0"
 
 
-def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str]:
+def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str, str]:
     """Return the SQL parts of ``linked_sql`` where the persons behind the pseudonyms are known."""
-    whose = f"LEFT JOIN (SELECT DISTINCT {keys}, person FROM {owners} WHERE {there} AND person <> {NOBODY}) USING ({keys})"
-    loose = f"SELECT 1, {DIGEST}, person, false, 0 FROM {owners} WHERE NOT ({there}) AND person <> {NOBODY}"
+    theirs = f"SELECT DISTINCT {keys}, person, combination FROM {owners} WHERE {there} AND person <> {NOBODY}"
+    whose = f"LEFT JOIN (SELECT {keys}, person, bit_xor({DIGEST}) AS own FROM ({theirs}) GROUP BY ALL) USING ({keys})"
+    loose = f"SELECT 1, {DIGEST}, {DIGEST}, person, false, 0 FROM {owners} WHERE NOT ({there}) AND person <> {NOBODY}"
     kept = f"SELECT combination, {keys}, sum(records) AS records FROM {owners} WHERE {there} GROUP BY ALL"
     differ = "h.records IS DISTINCT FROM members.records"
-    return "person", whose, loose, f"(SELECT count(*) FROM members FULL JOIN ({kept}) AS h USING (combination, {keys}) WHERE {differ})"
+    return (
+        "person",
+        "coalesce(own, digest)",
+        whose,
+        loose,
+        f"(SELECT count(*) FROM members FULL JOIN ({kept}) AS h USING (combination, {keys}) WHERE {differ})",
+    )
 
 
 def pseudonyms_are_persons(job: Job, columns: Sequence[str]) -> bool:

@@ -11,15 +11,15 @@ class LinkedError(PrivacyError):
     """Raised when the linked records of one person would disclose more than the job allows."""
 
     @classmethod
-    def below_k(cls, columns: Sequence[str], below: int, people: int, smallest: int, k: int, unit: str, keep: str) -> LinkedError:
+    def below_k(cls, columns: Sequence[str], below: int, people: int, smallest: int, k: int, unit: str, remedy: str) -> LinkedError:
         """Fewer than k people share the set of classes of their linked records.
 
-        ``keep`` is the setting that would keep k, if there is one.
+        ``remedy`` is what would keep k, if there is such a setting.
         """
         return cls(
             f"The pseudonyms of {listed(columns)} show which records belong together: {counted(below, unit)} of {people:,} share the set "
             f"of combinations that all their records are in with fewer than k = {k:,}, the least {smallest:,}. Leave the column out, "
-            f"{keep and f'ask for {keep}, '}or accept it by name, as columns.linkable: [{', '.join(columns)}]; nothing was published."
+            f"{remedy and f'{remedy}, '}or accept it by name, as columns.linkable: [{', '.join(columns)}]; nothing was published."
         )
 
 

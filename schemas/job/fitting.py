@@ -1,6 +1,6 @@
 """Checks of a job's parts against each other, on validated or raw data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.errors.base import listed, nearest
@@ -108,6 +108,25 @@ def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f"method.linked: privacy.{kind.section}.{column} would have to hold for what is left of each class, which is not looked at yet"
         for kind, column, _ in models_in_job(job["privacy"])
     ]
+    return faults
+
+
+def replay_faults(method: Mapping[str, Any], anew: Sequence[str], *, replays: bool) -> list[str]:
+    """Return a message for each part of a job that does not go with ``replay``.
+
+    Args:
+        method: The method's settings.
+        anew: Columns whose published values depend on all people of a release.
+        replays: Whether the method can be replayed.
+    """
+    faults = []
+    if anew:
+        values = f"values of {listed(anew)} are decided anew for each release, of all people in it"
+        faults.append(f"replay: {values}; leave replay out, or publish (round, top and bottom may stay)")
+    if not replays:
+        faults.append(f"replay: {method.get('name')} recodes single records, and its classes say nothing of others; leave replay out")
+    if method.get("node") is not None:
+        faults.append("replay: its levels are those of the earlier release, and method.node names others; leave one of them out")
     return faults
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
-from schemas.errors.base import JobError, listed, nearest
+from schemas.errors.base import JobError, nearest
 from schemas.job.attacks import Attacks, AttackSettings
 from schemas.job.columns import REST, ROLES, Columns, Population, QuasiIdentifier, names, publish_settings, role_faults
 from schemas.job.fitting import (
@@ -22,6 +22,7 @@ from schemas.job.fitting import (
     person_column_names,
     person_faults,
     rank_faults,
+    replay_faults,
     suppression_faults,
 )
 from schemas.job.identifiers import Identifier, subject_faults
@@ -279,13 +280,9 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
     if ways := dict(publish_settings(columns)):
         faults += [f"column '{name}' names persons and cannot have publish too" for name in person_column_names(columns) if name in ways]
+    if job.get("replay") is not None:
         anew = [name for name, way in ways.items() if counts_people(way)]
-        if job.get("replay") is not None and anew:
-            values = f"values of {listed(anew)} are decided anew for each release, of all people in it"
-            faults.append(f"replay: {values}; leave replay out, or publish (round, top and bottom may stay)")
-    if job.get("replay") is not None and not (entry and entry.replays):
-        name = _mapping(job.get("method")).get("name")
-        faults.append(f"replay: {name} recodes single records, and its classes say nothing of others; leave replay out")
+        faults += replay_faults(_mapping(job.get("method")), anew, replays=bool(entry and entry.replays))
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]

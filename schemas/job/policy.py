@@ -12,6 +12,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
+from unicodedata import normalize
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 
@@ -153,6 +154,11 @@ def _table_names(syntax: Syntax) -> Iterator[str]:
 MOST_BYTES = 1_000_000
 
 
+def _folded(name: str) -> str:
+    """Return a column's name without capitals, Unicode forms and blanks around it."""
+    return normalize("NFKC", normalize("NFKC", name).casefold()).strip()
+
+
 class PrivacyFloor(StrictModel):
     """Minimum privacy of every class in every release."""
 
@@ -205,9 +211,10 @@ class Policy(StrictModel):
         return self._digest
 
     def banned(self, columns: Iterable[str]) -> list[str]:
-        """Return those of the column names that may never be published, in order, ignoring case."""
-        patterns = [pattern.casefold() for pattern in self.never_published]
-        return [name for name in columns if any(fnmatchcase(name.casefold(), pattern) for pattern in patterns)]
+        """Return the column names that may never be published, in order, ignoring spelling."""
+        # A bracket in a pattern is one of a name.
+        patterns = [_folded(pattern).replace("[", "[[]") for pattern in self.never_published]
+        return [name for name in columns if any(fnmatchcase(_folded(name), pattern) for pattern in patterns)]
 
 
 def read_policy(path: str) -> Policy:
@@ -225,6 +232,9 @@ def read_policy(path: str) -> Policy:
     if not faults and not isinstance(data, dict):
         faults = ["the policy must be a mapping (key: value), as in version: 1"]
     policy = None
+    if isinstance(data, dict):
+        # What has a default would be free for the jobs.
+        faults += [f"{key}: is empty; give a value or remove the key" for key, value in data.items() if value is None]
     if not faults:
         try:
             policy = Policy.model_validate(data)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
 
+from core.recount.joined_columns import (
+    MOST_ROUNDS,
+    columns_that_meet,
+    comparable_columns,
+    comparable_sql,
+    joined_counts_sql,
+    joined_rows_sql,
+    joining_round_sql,
+    meeting_sql,
+    published_rows_sql,
+)
 from core.recount.linked import LinkCount, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons
 from core.recount.people import (
     PersonCount,
@@ -114,7 +125,37 @@ def count_linked(
         )
         [row] = connection.execute(statement).fetchall()
         counted.append(LinkCount(one, known is not None or pseudonyms_are_persons(job, one), *row))
-    return tuple(counted)
+    return (*counted, *_joined_columns(job, connection, source, qids, known))
+
+
+def _joined_columns(
+    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], known: PeopleFiles | None
+) -> Iterator[LinkCount]:
+    """Yield counts of columns with equal pseudonyms together, over all joins; see ``count_linked``."""
+    made = {name: comparable_sql(job, name, quote(name)) for name in job.columns.linking}
+    pairs = [
+        (one, other)
+        for one, other in comparable_columns(job)
+        if connection.execute(meeting_sql(source, made[one], made[other])).fetchall() == [(True,)]
+    ]
+    for columns in columns_that_meet(job.columns.linking, pairs):
+        places = [job.columns.linking.index(name) for name in columns]
+        owners = person_pseudonyms_sql(COMBINATIONS, *read_people(known), len(qids), places) if known else ""
+        links = [comparable_sql(job, name, f"link_{number}") for number, name in enumerate(columns)]
+        published = published_rows_sql(source, qids, COMBINATIONS, [f"s.{quote(name)}::VARCHAR" for name in columns])
+        connection.execute(joined_rows_sql(published, owners, links))
+        before, different = -1, 0
+        for _ in range(MOST_ROUNDS):
+            *making, counting = joining_round_sql(len(columns))
+            for statement in making:
+                connection.execute(statement)
+            [(different,)] = connection.execute(counting).fetchall()
+            if different == before:
+                break
+            before = different
+        statement = joined_counts_sql(len(columns), job.privacy.k, published, owners, unlinked_are_persons=not job.columns.person)
+        [row] = connection.execute(statement).fetchall()
+        yield LinkCount(columns, known is not None or not job.columns.person, *row)
 
 
 def _has_links(files: PeopleFiles) -> bool:

@@ -19,7 +19,7 @@ class Told(NamedTuple):
 
 
 def told_by(combinations: Sequence[Hashable], pseudonyms: Sequence[Any], people: Sequence[Any], k: int) -> Told:
-    """Count who shares each set.
+    """Count who shares each set and has the same of its members.
 
     Args:
         combinations: What each record publishes.
@@ -28,20 +28,67 @@ def told_by(combinations: Sequence[Hashable], pseudonyms: Sequence[Any], people:
         k: How many people must share each set.
     """
     sets: dict[Any, set[Any]] = defaultdict(set)
-    whose: dict[Any, set[Any]] = defaultdict(set)
-    sharing: dict[Set, set[Any]] = defaultdict(set)
+    owned: dict[Any, dict[Any, set[Any]]] = defaultdict(lambda: defaultdict(set))
+    sharing: dict[tuple[Set, Set], set[Any]] = defaultdict(set)
     for combination, pseudonym, person in zip(combinations, pseudonyms, people, strict=True):
         mine = set() if person is None else {person}
         if pseudonym is None:
-            sharing[frozenset({combination})] |= mine
+            sharing[(frozenset({combination}),) * 2] |= mine
         else:
             sets[pseudonym].add(combination)
-            whose[pseudonym] |= mine
-    linked: dict[Set, set[Any]] = defaultdict(set)
+            for one in mine:
+                owned[pseudonym][one].add(combination)
+    linked: dict[tuple[Set, Set], set[Any]] = defaultdict(set)
     for pseudonym, members in sets.items():
-        linked[frozenset(members)] |= whose[pseudonym]
+        # A pseudonym that is nobody's is one of whoever has all of the set.
+        for person, own in (owned[pseudonym] or {None: members}).items():
+            linked[frozenset(members), frozenset(own)] |= set() if person is None else {person}
     for members, mine in linked.items():
         sharing[members] |= mine
     few = [mine for members, mine in linked.items() if len(sharing[members]) < k]
     sizes = [len(sharing[members]) for members in linked]
-    return Told(len(set().union(*linked.values())), len(linked), min(sizes, default=0), len(set().union(*few)))
+    return Told(len(set().union(*linked.values())), len({members for members, _ in linked}), min(sizes, default=0), len(set().union(*few)))
+
+
+def told_by_joins(combinations: Sequence[Hashable], pseudonyms: Sequence[Sequence[Any]], people: Sequence[Any], k: int) -> Told:
+    """Count who shares all that joins over equal pseudonyms of several columns show.
+
+    Args:
+        combinations: What each record publishes.
+        pseudonyms: Its pseudonyms, one a column; None links nothing.
+        people: Whose it is; None is nobody.
+        k: How many people must share what is seen of them.
+    """
+    # A record without a pseudonym has one that nobody else has.
+    named = [[("alone", row, at) if one is None else one for at, one in enumerate(mine)] for row, mine in enumerate(pseudonyms)]
+    seen: list[Any] = list(combinations)
+    holding: dict[Any, Any] = {}
+    for _ in range(len(seen) + 2):
+        members: dict[Any, set[Any]] = defaultdict(set)
+        for mine, record in zip(named, seen, strict=True):
+            for at, one in enumerate(mine):
+                members[one].add((at, record))
+        # Numbers stand for what is seen: nested sets would grow without end.
+        holding = _numbered({one: frozenset(what) for one, what in members.items()})
+        seen = list(_numbered({row: (record, *map(holding.get, named[row])) for row, record in enumerate(seen)}).values())
+    owned: dict[Any, set[Any]] = defaultdict(set)
+    for mine, record, person in zip(named, seen, people, strict=True):
+        if person is not None:
+            for at, one in enumerate(mine):
+                owned[one, person].add((at, record))
+    sharing: dict[Set, set[Any]] = defaultdict(set)
+    linked: dict[Set, set[Any]] = defaultdict(set)
+    for (one, person), own in owned.items():
+        for groups in [sharing] + [linked] * (not (isinstance(one, tuple) and one[0] == "alone")):
+            groups[frozenset(own)].add(person)
+    few = [mine for own, mine in linked.items() if len(sharing[own]) < k]
+    sets = {what for one, what in holding.items() if not (isinstance(one, tuple) and one[0] == "alone")}
+    return Told(
+        len(set().union(*linked.values())), len(sets), min((len(sharing[own]) for own in linked), default=0), len(set().union(*few))
+    )
+
+
+def _numbered(of: dict[Any, Any]) -> dict[Any, int]:
+    """Return for each key the same number as for all keys of an equal value."""
+    numbers = {value: number for number, value in enumerate(dict.fromkeys(of.values()))}
+    return {key: numbers[value] for key, value in of.items()}

@@ -34,6 +34,7 @@ DROPPED = ["zip", "height", "born"]
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERSON_KEY", "9f3c1b7a5e2d48c6" * 4)
+    monkeypatch.setenv("OTHER_KEY", "0a3c1b7a5e2d48c6" * 4)
 
 
 def hashed(*names: str, **others: Any) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def accounts() -> pa.Table:
     """The visits with accounts, of which a person has several and shares each, and a number for every record."""
     whose: list[int | None] = TABLE["person"].to_pylist()
     held = [None if row % 11 == 0 or who is None else f"{who // 2}-{row % 3}" for row, who in enumerate(whose)]
-    return TABLE.append_column("account", pa.array(held)).append_column("number", pa.array(range(len(TABLE))))
+    return TABLE.append_column("account", pa.array(held)).append_column("number", pa.array(range(9_000, 9_000 + len(TABLE))))
 
 
 @pytest.mark.slow
@@ -114,6 +115,50 @@ def test_people_are_counted_whatever_else_links_their_records(anonymise: Anonymi
         assert told(one) == in_files(made, one.columns[0], "person")
     with pytest.raises(LinkedError, match="'account'"):
         anonymise(tmp_path / "job.yaml", "columns.linkable=person")
+
+
+def relatives(mothers: list[int | None], households: list[int], ages: list[int]) -> pa.Table:
+    """One record a person, with who is the mother and who live together."""
+    count = len(ages)
+    columns = {
+        "person": range(count),
+        "mother": pa.array(mothers, pa.int64()),
+        "household": [1_000 + one for one in households],
+        "age": ages,
+    }
+    same = {name: [TABLE[name][0].as_py()] * count for name in TABLE.column_names if name not in columns}
+    return pa.table({**same, **columns})
+
+
+@pytest.mark.ci
+def test_who_lives_in_a_household_of_k_is_alone_in_the_class(anonymise: Anonymise, tmp_path: Path) -> None:
+    """Each of the four is the only one of that age who lives with people of these ages, whatever the others are."""
+    ages = [place // 5 for place in range(20)]
+    table = relatives([None] * 20, [0 if place % 5 == 0 else place for place in range(20)], ages)
+    wanted = columns(identifiers=[{"name": "household", "treatment": HASH}, "person", "mother", *DROPPED])
+    told_of = "4 persons of 20 share .* the least 1"
+    with pytest.raises(LinkedError, match=told_of):
+        anonymise(job(tmp_path, table, columns=wanted, privacy={"k": 4}, method={"name": "skald", "node": [0, 0, 0]}))
+
+
+@pytest.mark.ci
+def test_mothers_who_are_patients_are_joined_to_their_children(anonymise: Anonymise, tmp_path: Path) -> None:
+    """Each column by itself shows sets of two; a mother of forty with a child of eight is one."""
+    table = relatives([None, None, 0, 90, 1, 91], [0] * 6, [40, 40, 8, 8, 2, 2])
+    treated = [{"name": name, "treatment": HASH} for name in ("person", "mother")]
+    parts = {"privacy": {"k": 2}, "method": {"name": "skald", "node": [0, 0, 0]}}
+    wanted = columns(identifiers=[*treated, "household", *DROPPED])
+    with pytest.raises(LinkedError, match=r"'person' and 'mother' .*give each a key of its own"):
+        anonymise(job(tmp_path / "one", table, columns=wanted, **parts))
+    made = anonymise(tmp_path / "one" / "job.yaml", "columns.linkable=[person,mother]")
+    assert [(one.columns, one.below_k) for one in made.manifest.linked or ()] == [
+        (("person",), 0),
+        (("mother",), 0),
+        (("person", "mother"), 6),
+    ]
+    with_other_keys = [treated[0], {"name": "mother", "treatment": {"hash": HASH["hash"] | {"key": {"env": "OTHER_KEY"}}}}]
+    wanted = columns(identifiers=[*with_other_keys, "household", *DROPPED])
+    assert len(anonymise(job(tmp_path / "two", table, columns=wanted, **parts)).manifest.linked or ()) == 2
 
 
 @pytest.mark.slow

@@ -128,10 +128,11 @@ def test_values_that_depend_on_other_people_are_not_replayed(tmp_path: Path) -> 
         (["method.name=mondrian"], ReplayError, "was made by method 'skald' and cannot be replayed by 'mondrian'"),
         (["method.name=rayden"], JobError, "replay: rayden recodes single records"),
         (["method.name=kmember"], JobError, "replay: kmember recodes single records"),
+        (["method.node=[0, 0, 0, 0]"], JobError, "replay: its levels are those of the earlier release, and method.node names others"),
         (["privacy.k=500"], PrivacyError, "do not hold here"),
         (["replay=nowhere"], StorageError, "'nowhere' is not a release"),
     ],
-    ids=["another hierarchy", "another method", "a method of records", "another of these", "another k", "no release"],
+    ids=["another hierarchy", "another method", "a method of records", "another of these", "other levels", "another k", "no release"],
 )
 def test_what_does_not_mean_the_same_is_refused(
     anonymise: Anonymise, tmp_path: Path, yesterday: str, settings: list[str], error: type[Exception], said: str

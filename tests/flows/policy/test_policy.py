@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from schemas.errors.refusals import PolicyError
+from schemas.job.policy import read_policy
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import job_of, people, people_job, write_job
 
@@ -148,6 +149,8 @@ def test_persons_are_said_where_the_policy_asks_for_them(anonymise: Anonymise, p
         ("version: 1\nmethods: [skld]\n", "methods[0]"),
         ("version: 1\nprivacy: {k: '5'}\n", "privacy.k: must be a whole number"),
         ("version: 1\nsuppression: {limit: 5}\n", "suppression.limit: must be a share"),
+        ("version: 1\nmethods:\n", "methods: is empty"),
+        ("version: 1\nattacks: null\n", "attacks: is empty"),
         ("- 1\n", "the policy must be a mapping"),
         ("", "the policy must be a mapping"),
         ("a: [", "not valid YAML"),
@@ -161,6 +164,13 @@ def test_a_policy_that_cannot_be_read_is_not_taken_for_none(
     if text is not None:
         policy.write_text(text)
     assert any(said in fault for fault in refused(anonymise, people_job(tmp_path)))
+
+
+def test_names_that_are_never_published_are_met_in_any_spelling(policy: Path) -> None:
+    """A bracket is one, and an accent is the same in one character or two."""
+    policy.write_text('version: 1\nnever_published: ["income[eur]", "pr\u00e9nom", "*_ssn"]\n')
+    banned = ["income[EUR]", "pre\u0301nom", "PR\u00c9NOM", "pat_SSN", " my_ssn", "\uff50at_ssn"]
+    assert read_policy(str(policy)).banned([*banned, "incomee", "ssn", "prenom"]) == banned
 
 
 def test_an_empty_variable_is_not_taken_for_none(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,120 @@
+"""What columns with equal pseudonyms show over all joins is counted as it is record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from core.recount.joined_columns import (
+    MOST_ROUNDS,
+    columns_that_meet,
+    comparable_columns,
+    joined_counts_sql,
+    joined_rows_sql,
+    joining_round_sql,
+    meeting_sql,
+    published_rows_sql,
+)
+from core.recount.linked import LinkCount, person_pseudonyms_sql
+from core.recount.people import combinations_sql
+from schemas.job.job import Job
+from tests.jobs import job_of
+from tests.oracles.linked import Told, told_by_joins
+
+Row = tuple[str | None, str | None, str | None, int]
+LINK = st.sampled_from([None, *"pqrstuvw"])
+ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", None]), LINK, LINK, st.integers(0, 9)), min_size=1, max_size=40)
+
+
+def counted(rows: Sequence[Row], k: int, *, known: bool, exchanged: bool = False) -> LinkCount:
+    """Count records of a combination, two pseudonyms and a person, 0 being nobody; ``exchanged`` is what the private file says."""
+    links = ["link_0", "link_1"]
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE written (q VARCHAR, one VARCHAR, other VARCHAR)")
+        connection.execute("CREATE TABLE people (class INTEGER, person UBIGINT, records BIGINT, link_0 VARCHAR, link_1 VARCHAR)")
+        connection.execute("CREATE TABLE classes AS SELECT * FROM (VALUES (0, 'a'), (1, 'b'), (2, NULL)) AS t(class, label_0)")
+        connection.executemany("INSERT INTO written VALUES (?, ?, ?)", [row[:3] for row in rows])
+        kept = [(["a", "b", None].index(q), person, 1, *([other, one] if exchanged else [one, other])) for q, one, other, person in rows]
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?)", kept)
+        connection.execute(combinations_sql("written", ['"q"'], "combinations"))
+        owners = person_pseudonyms_sql("combinations", "classes", "people", 1, [0, 1]) if known else ""
+        published = published_rows_sql("written", ['"q"'], "combinations", ["s.one", "s.other"])
+        connection.execute(joined_rows_sql(published, owners, links))
+        for _ in range(MOST_ROUNDS):
+            for statement in joining_round_sql(2):
+                connection.execute(statement)
+        [row] = connection.execute(joined_counts_sql(2, k, published, owners, unlinked_are_persons=True)).fetchall()
+    return LinkCount(("one", "other"), known, *row)
+
+
+def told(count: LinkCount) -> Told:
+    return Told(count.people, count.sets, count.smallest, count.below_k)
+
+
+@example([("a", "p", None, 1), ("b", "q", "p", 2), ("a", "r", None, 3), ("b", "s", "t", 4)], 2)
+@given(ROWS, st.integers(1, 4))
+def test_people_share_all_that_joins_show(rows: list[Row], k: int) -> None:
+    count = counted(rows, k, known=True)
+    assert told(count) == told_by_joins([row[0] for row in rows], [row[1:3] for row in rows], [row[3] or None for row in rows], k)
+    assert count.unexpected == 0
+    assert bool(count.failing) == (count.people > 0 and count.smallest < k)
+
+
+def test_a_grandmother_is_found_over_two_joins() -> None:
+    """A mother with her child is there thrice, and a child with its own: all three generations are there once, or twice."""
+    three, two, later = [("a", None), ("b", 0), (None, 1)], [("a", None), ("b", 0)], [("b", None), (None, 0)]
+
+    def smallest(*families: list[tuple[str | None, int | None]]) -> int:
+        people = [(place, *one) for place, family in enumerate(families) for one in family]
+        starts = [sum(map(len, families[:place])) for place in range(len(families))]
+        rows: list[Any] = [
+            (q, f"{number}", None if mother is None else f"{starts[place] + mother}", number + 1)
+            for number, (place, q, mother) in enumerate(people)
+        ]
+        return counted(rows, 2, known=True).smallest
+
+    assert smallest(three, two, two, later, later) == 1
+    assert smallest(three, three, two, two, later, later) == 2
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_families_that_are_alike_are_not_told_apart(known: bool) -> None:
+    rows: list[Any] = [("a", "p", None, 1), ("b", "q", "p", 2), (None, "r", "q", 3)]
+    rows += [("a", "s", None, 4), ("b", "t", "s", 5), (None, "u", "t", 6)]
+    count = counted(rows, 2, known=known)
+    assert (told(count), count.unexpected) == (Told(6, 3, 2, 0), 0)
+
+
+def test_a_private_file_that_says_otherwise_whose_pseudonyms_they_are_is_seen() -> None:
+    assert counted([("a", "p", "q", 1), ("a", "r", "s", 2)], 1, known=True, exchanged=True).unexpected > 0
+
+
+def test_columns_meet_by_values() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES ('x', 'y', NULL), (NULL, 'x', 'z')) AS t(a, b, c)")
+        met = [connection.execute(meeting_sql("t", *pair)).fetchall() for pair in (("a", "b"), ("b", "a"), ("a", "c"), ("c", "c"))]
+    assert met == [[(True,)], [(True,)], [(False,)], [(True,)]]
+    assert columns_that_meet("abcde", [("a", "c"), ("b", "d"), ("c", "d")]) == [("a", "b", "c", "d")]
+    assert columns_that_meet("abcd", [("c", "d"), ("b", "a")]) == [("a", "b"), ("c", "d")]
+    assert columns_that_meet("ab", []) == []
+
+
+def test_which_pseudonyms_may_be_those_of_one_value() -> None:
+    def entry(name: str, treatment: str, key: str, **settings: Any) -> dict[str, Any]:
+        return {"name": name, "treatment": {treatment: {"key": {"env": key}, **settings}}}
+
+    digits = {"alphabet": "digits"}
+    identifiers = [
+        entry("a", "hash", "ONE"), entry("b", "hash", "OTHER", length=16), entry("c", "encrypt", "ONE", **digits),
+        entry("d", "encrypt", "OTHER", **digits), entry("e", "encrypt", "ONE", alphabet="digits", separators="-"),
+        {"name": "f", "treatment": {"mask": {"keep": 1}}}, {"name": "g", "treatment": {"mask": {"keep": 1}}},
+    ]  # fmt: skip
+    job = Job.model_validate(
+        job_of(columns={"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2]}}], "identifiers": identifiers})
+    )
+    assert comparable_columns(job) == [("a", "b"), ("c", "e")]
