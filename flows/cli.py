@@ -32,7 +32,7 @@ from flows.commands.utility import utility
 from flows.commands.verify import verify
 from flows.loading import prepare_quick_start, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
-from schemas.errors.base import STAYS, SkaldError, counted
+from schemas.errors.base import STAYS, SkaldError, counted, verb_of
 from schemas.errors.runners import RunnerName
 from schemas.errors.storage import ServerError
 
@@ -135,7 +135,7 @@ def options(
 def run(
     job: JobFile,
     settings: Settings = None,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the manifest on standard output, nothing if the run fails.")] = False,
     direct: Annotated[bool, typer.Option("--direct", help="Run the same steps in this process, without Prefect.")] = False,
     runner: Annotated[RunnerName | None, typer.Option(help="Where chunks are worked on; threads if left out.", show_default=False)] = None,
     scheduler: Annotated[
@@ -237,7 +237,7 @@ def clean(
     job: JobFile,
     settings: Settings = None,
     keep_last: Annotated[
-        int | None, typer.Option(min=1, help="Keep what so many of the newest releases need, ten at most.", show_default=False)
+        int | None, typer.Option(min=1, max=10, help="Keep what so many of the newest releases need.", show_default=False)
     ] = None,
     keep_days: Annotated[
         float | None, typer.Option(min=0, help="Keep what a run has used within so many days.", show_default=False)
@@ -270,7 +270,7 @@ def clean(
         stay = "entries stay" if left > 1 else "entry stays"
         said += f" {left:,} {stay} in '{loaded.work_location}', as SKALD did not make {'them' if left > 1 else 'it'}."
     if at_work:
-        said += f" {counted(at_work, 'command')} still at work there, which {'removes' if at_work == 1 else 'remove'} its own at the end."
+        said += f" {counted(at_work, 'command')} still at work there, which {verb_of(at_work, 'remove')} its own at the end."
     Screen(highlight=False).print(said)
 
 

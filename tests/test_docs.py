@@ -20,7 +20,9 @@ import yaml
 
 from docs.reference_pages import commands_page
 from flows.cli import app
-from schemas.job.job import job_json_schema
+from schemas.job.job import Job, job_json_schema
+from schemas.job.policy import Policy
+from schemas.relational.tables_job import TablesJob
 from tests.conftest import CommandLine
 from tests.jobs import job_of
 from tests.patience import SECONDS
@@ -110,11 +112,41 @@ def test_every_command_is_in_the_reference(site: Path) -> None:
     assert all(f"skald {command}" in text for command in COMMANDS)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_that_a_page_shows_exist_and_its_jobs_are_yaml(page: Path) -> None:
+def assert_taken(snippet: str) -> None:
+    """Check that a snippet is a job, a policy or a part of a job; a key that is repeated begins an alternative."""
+    keys = re.findall(r"^(\w+):", snippet, re.M)
+    if len(keys) > len(set(keys)):
+        for alternative in re.split(r"^(?=\w)", snippet, flags=re.M)[1:]:
+            assert_taken(alternative)
+        return
+    given = yaml.safe_load(snippet)
+    if isinstance(given, list):
+        given = {"quasi_identifiers": given}
+    if given.keys() <= ROLES.keys():
+        given = {"columns": given}
+    if "tables" in given:
+        TablesJob.model_validate(given)
+    elif "never_published" in given:
+        Policy.model_validate(given)
+    elif "target" in given and "columns" in given:
+        Job.model_validate(given)
+    else:
+        roles = {name: entries for name, entries in given.get("columns", {}).items() if entries != "…"}
+        Job.model_validate(job_of() | given | {"columns": ROLES | roles})
+
+
+ROLES: dict[str, Any] = {
+    "quasi_identifiers": [{"name": name, "hierarchy": {"prefix": [3]}} for name in ("age", "pin_code", "region", "sex", "place")],
+    "sensitive": ["diagnosis"],
+    "insensitive": "rest",
+}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.stem)
+def test_commands_that_a_page_shows_exist_and_its_jobs_are_taken(page: Path) -> None:
     for language, _, text in BLOCK.findall(page.read_text("utf-8")):
         if language == "yaml":
-            assert yaml.safe_load(text)
+            assert_taken(text)
         for line in text.splitlines():
             if found := re.match(r"\$ skald (\S+)", line):
                 assert found[1] in COMMANDS

@@ -15,7 +15,7 @@ from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount, share_at_most
 from core.recount.risk import population_risk_of_files, unmasked_class_sizes
 from core.recount.together import TogetherCount, combination_claims
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication, publications_agree
 from schemas.release.claimed_levels import RANGED, endpoints_of
@@ -174,13 +174,17 @@ def class_size_faults(job: Job, recount: Recount) -> list[str]:
     if not recount.records:
         return ["the data files hold no record"]
     if recount.persons and recount.persons.unexpected:
-        return [f"of {recount.classes:,} classes, {recount.persons.unexpected:,} are not those whose persons the run folder keeps"]
+        return [
+            f"of {recount.classes:,} classes, {recount.persons.unexpected:,} {verb_of(recount.persons.unexpected, 'are')} "
+            "not those whose persons the run folder keeps"
+        ]
     most = job.columns.most_records
     if recount.persons and most is not None and recount.persons.records_of_one > most:
         return [f"somebody has more than {counted(most, 'record')} in the data files"]
     if recount.failing:
         return [
-            f"{recount.failing:,} of {recount.classes:,} classes have fewer than k = {job.privacy.k:,} {recount.unit}s: "
+            f"{recount.failing:,} of {recount.classes:,} classes {verb_of(recount.failing, 'have')} fewer than k = "
+            f"{job.privacy.k:,} {recount.unit}s: "
             f"{counted(recount.exposed, 'record')} exposed, {recount.min_class:,} in the smallest class"
         ]
     return []
@@ -190,7 +194,8 @@ def suppression_faults(job: Job, suppressed_records: int, record_count: int) -> 
     """Return a message if more records were suppressed than the job's limit allows."""
     if suppressed_records > job.suppression.limit * record_count:
         return [
-            f"{counted(suppressed_records, 'record')} of {record_count:,} are suppressed, more than the limit of {job.suppression.limit}"
+            f"{counted(suppressed_records, 'record')} of {record_count:,} {verb_of(suppressed_records, 'are')} suppressed, "
+            f"more than the limit of {job.suppression.limit}"
         ]
     return []
 
@@ -249,7 +254,8 @@ def suppressed_record_faults(manifest: Manifest, recount: Recount) -> list[str]:
     if remainder is None:
         return ["the manifest does not say what became of the records that fail at its levels"]
     faults = [
-        f"the manifest says that {counted(said, 'record')} publish * in '{qid}', the files hold {recount.withheld.get(qid, 0):,}"
+        f"the manifest says that {counted(said, 'record')} {verb_of(said, 'publish')} * in '{qid}', the files hold "
+        f"{recount.withheld.get(qid, 0):,}"
         for qid, said in remainder.withheld.items()
         if said != recount.withheld.get(qid, 0)
     ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from core.recount.groups import Groups
 from core.recount.people import NOBODY
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
 from schemas.registry.treatment_kinds import treatment_kind
@@ -192,7 +192,8 @@ def mismatched_pseudonym_faults(linked: Sequence[LinkCount]) -> list[str]:
 def link_faults(job: Job, linked: Sequence[LinkCount]) -> list[str]:
     """Return messages on linking columns that expose more than the job allows."""
     return [
-        f"{listed(one.columns)} shows which records belong together: {one.below_k:,} of {one.people:,} share the set of combinations that "
+        f"{listed(one.columns)} shows which records belong together: {one.below_k:,} of {one.people:,} "
+        f"{verb_of(one.below_k, 'share')} the set of combinations that "
         f"theirs are in with fewer than k = {job.privacy.k:,}"
         for one in exposing_links(job, linked)
     ]

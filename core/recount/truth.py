@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from core.recount.groups import Groups, RecordRelation
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 
 BUCKETS = 1 << 16
 """Numbers of a digest by which records are counted: so few that memory does not depend on the data, and enough to tell records apart."""
@@ -303,7 +303,7 @@ def label_faults(name: str, empty: int, wrong: int) -> list[str]:
         wrong: Records, at least, whose labels cover too few values.
     """
     if empty:
-        return [f"{counted(empty, 'label')} of '{name}' {'covers' if empty == 1 else 'cover'} no value of the source"]
+        return [f"{counted(empty, 'label')} of '{name}' {verb_of(empty, 'cover')} no value of the source"]
     return [f"at least {counted(wrong, 'record')} with labels of '{name}' that cover too few values of the source"] if wrong else []
 
 

@@ -33,7 +33,7 @@ def reveal(
 
     Originals go to a file and nowhere else.
     """
-    from schemas.errors.base import counted
+    from schemas.errors.base import counted, verb_of
     from schemas.errors.pseudonyms import PseudonymError
     from schemas.job.job import load_job
     from tasks.store.files import restrict_new_files
@@ -52,5 +52,5 @@ def reveal(
         originals = originals_of(loaded, column, pseudonyms, subjects)
         write_originals(loaded, to, pseudonyms, originals, subjects)
     unknown = sum(original is None for original in originals)
-    left = f"; {unknown:,} of them are none of '{column}'" if unknown else ""
+    left = f"; {unknown:,} of them {verb_of(unknown, 'are')} none of '{column}'" if unknown else ""
     Screen(highlight=False).print(f"{counted(len(pseudonyms), 'pseudonym')} in {to}{left}")

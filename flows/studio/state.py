@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flows.studio.works import Work, Works
-from schemas.errors.base import JobError, SkaldError, StorageError
+from schemas.errors.base import JobError, SkaldError, StorageError, counted, verb_of
 from schemas.job.job import Job, load_job
 from schemas.job.policy import read_policy
 from schemas.reading.given_jobs import GivenJob
@@ -259,8 +259,9 @@ class Studio:
         elif work.result and work.kind == "utility":
             self.utilities[work.result["release"]] = work.result
         elif work.result and work.kind == "complete":
+            added = work.result["added"]
             self.messages.append(
-                PageMessage("good", f"{work.result['added']:,} values were added at the end of the list. Look where they went.")
+                PageMessage("good", f"{counted(added, 'value')} {verb_of(added, 'were')} added at the end of the list. Look where.")
             )
 
     def _take_groups(self, result: Mapping[str, Any]) -> None:

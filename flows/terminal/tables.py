@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from flows.terminal.plans import NO_ID
 from flows.terminal.runs import names_by_words, signature_text, untreated_columns_sentence
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.figures import passthrough_warnings
 from schemas.release.increments import composition_warning
@@ -55,7 +55,8 @@ def _joint_warnings(manifest: TablesManifest) -> list[str]:
 
 def _bounded_words(rows: int, most: int | None) -> str:
     """Return in words how many withheld rows are beyond the bound of their table or the one above."""
-    return f"{rows:,} of the rows withheld are beyond {f'rows: {{most: {most}}}' if most else 'the bound of the table above'}"
+    bound = f"rows: {{most: {most}}}" if most else "the bound of the table above"
+    return f"{rows:,} of the rows withheld {verb_of(rows, 'are')} beyond {bound}"
 
 
 def coarse_tables_advice(losses: Mapping[str, float], method: str, bounds: Mapping[str, int | None]) -> list[str]:

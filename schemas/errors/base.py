@@ -71,6 +71,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
+def verb_of(count: int, plural: str) -> str:
+    """Return the verb for a count, from its plural: ``is`` or ``refers`` for 1, else ``are`` or ``refer``."""
+    singulars = {"are": "is", "have": "has", "were": "was", "do": "does", "publish": "publishes"}
+    return singulars.get(plural, f"{plural}s") if count == 1 else plural
+
+
 class SkaldError(Exception):
     """Base class of all errors that a user can cause or repair.
 
@@ -163,7 +169,7 @@ class SourceError(SkaldError):
         """Two files give a column different types, and no type can hold the values of both."""
         return cls(
             f"Column '{column}' is {one} in '{shown_path(file)}' and {other} in '{shown_path(other_file)}', and no type "
-            f"holds both. Write it in one of them, or "
+            "holds both. Write it in one of them, or "
             "make a job for each."
         )
 
@@ -172,7 +178,7 @@ class SourceError(SkaldError):
         """Column values do not fit exactly into the type in which the column is read."""
         return cls(
             f"Column '{column}' of '{shown_path(file)}' holds values that {dtype} cannot hold exactly, and all files "
-            f"are read in it. Write the "
+            "are read in it. Write the "
             "column in one type that can, in every file."
         )
 
@@ -215,7 +221,7 @@ class SourceError(SkaldError):
     @classmethod
     def not_finite(cls, column: str, count: int) -> SourceError:
         """Numerical quasi-identifiers may not hold NaN or infinity, and this one does."""
-        return cls(f"Column '{column}' holds {counted(count, 'value')} that are NaN or infinite. Make them null or give them a number.")
+        return cls(f"Column '{column}' holds NaN or infinity in {counted(count, 'record')}. Make them null or give them a number.")
 
     @classmethod
     def bad_rows(cls, file: str, faults: Sequence[str]) -> SourceError:
@@ -225,7 +231,7 @@ class SourceError(SkaldError):
         """
         return cls(
             f"'{shown_path(file)}' cannot be read as it is: {'; '.join(faults)}. Mend the file, or correct source.types, "
-            f"delimiter or null_values."
+            "delimiter or null_values."
         )
 
     @classmethod
@@ -261,8 +267,9 @@ class PrivacyError(SkaldError):
     def replay_fails(cls, release: str, suppressed: int, records: int, most: int) -> PrivacyError:
         """Classes of the replayed earlier release fail too often on this data."""
         return cls(
-            f"The classes of release '{release}' do not hold here: {counted(suppressed, 'record')} of {records:,} are in classes that "
-            f"fail, and suppression.limit allows {most:,}. Leave replay out, so that others are looked for; nothing was published."
+            f"The classes of release '{release}' do not hold here: {counted(suppressed, 'record')} of {records:,} "
+            f"{verb_of(suppressed, 'are')} in classes that fail, and suppression.limit allows {most:,}. Leave replay out, so that others "
+            "are looked for; nothing was published."
         )
 
     @classmethod
@@ -280,7 +287,7 @@ class PrivacyError(SkaldError):
         This concerns methods that hold every record of a fragment.
         """
         return cls(
-            f"{counted(records, 'record')} of one fragment are too much alike to be cut apart, and method '{method}' holds all of them at "
+            f"One fragment has {counted(records, 'record')} too much alike to be cut apart, and method '{method}' holds all of them at "
             f"once, which takes about {needed // 1_000_000 + 1:,} MB. Raise memory, or use method 'skald', or 'mondrian' in strict mode, "
             "which hold counts."
         )
@@ -366,7 +373,7 @@ class StorageError(SkaldError):
     @classmethod
     def altered(cls, release: str, files: int) -> StorageError:
         """Files of an existing release of the same job and data are missing or altered."""
-        return cls(f"Release '{release}' exists, but {counted(files, 'file')} of it are missing or altered. Move it away and run again.")
+        return cls(f"Release '{release}' exists with {counted(files, 'file')} missing or altered. Move it away and run again.")
 
     @classmethod
     def not_a_release(cls, folder: str, reason: str) -> StorageError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from schemas.errors.base import SkaldError, counted
+from schemas.errors.base import SkaldError, counted, verb_of
 
 
 class HierarchyError(SkaldError):
@@ -30,7 +30,7 @@ class HierarchyError(SkaldError):
     def ragged(cls, qid: str, where: str, rows: int, total: int, depth: int) -> Self:
         """Rows of the file, or leaves of the tree, differ in their number of levels."""
         return cls(
-            f"Column '{qid}': {rows:,} of {counted(total, 'row')} of {where} {'has' if rows == 1 else 'have'} another depth than "
+            f"Column '{qid}': {rows:,} of {counted(total, 'row')} of {where} {verb_of(rows, 'have')} another depth than "
             f"the first ({counted(depth, 'level')}); give every value one label per level, repeating a label where it has no coarser one."
         )
 
@@ -38,7 +38,7 @@ class HierarchyError(SkaldError):
     def ambiguous(cls, qid: str, where: str, values: int) -> Self:
         """Values occur more than once in the hierarchy, each time under another label."""
         return cls(
-            f"Column '{qid}': {counted(values, 'value')} {'occurs' if values == 1 else 'occur'} more than once in {where}, "
+            f"Column '{qid}': {counted(values, 'value')} {verb_of(values, 'occur')} more than once in {where}, "
             "under different labels; keep one place for each value."
         )
 
@@ -47,7 +47,7 @@ class HierarchyError(SkaldError):
         """Labels of one level lie under more than one label of the next level."""
         return cls(
             f"Column '{qid}': the hierarchy does not nest: {counted(labels, 'label')} of level {level} "
-            f"{'lies' if labels == 1 else 'lie'} under several labels of level {level + 1}; "
+            f"{verb_of(labels, 'lie')} under several labels of level {level + 1}; "
             "give each label one parent, or different names to labels that mean different groups."
         )
 
@@ -62,7 +62,7 @@ class HierarchyError(SkaldError):
     def not_covered(cls, qid: str, where: str, values: int, total: int) -> Self:
         """Values of the column are missing from the hierarchy."""
         return cls(
-            f"Column '{qid}': {values:,} of {counted(total, 'value')} {'is' if total == 1 else 'are'} not in {where}; "
+            f"Column '{qid}': {values:,} of {counted(total, 'value')} {verb_of(values, 'are')} not in {where}; "
             "add each of them with its labels ('skald hierarchy complete' does it in a CSV file), and check spelling, spaces and the "
             "delimiter if most are missing."
         )
@@ -76,7 +76,7 @@ class HierarchyError(SkaldError):
     def not_finite(cls, qid: str, records: int) -> Self:
         """NaN or infinite numbers occur in the column, and lie in no bin."""
         return cls(
-            f"Column '{qid}': {counted(records, 'record')} {'holds' if records == 1 else 'hold'} NaN or an infinite number, which no "
+            f"Column '{qid}': {counted(records, 'record')} {verb_of(records, 'hold')} NaN or an infinite number, which no "
             "bin can take; make them null in the source, or give the column a CSV hierarchy that lists them."
         )
 
@@ -84,7 +84,7 @@ class HierarchyError(SkaldError):
     def negative(cls, qid: str, values: int) -> Self:
         """Negative integers occur in the column, and their prefixes mean nothing."""
         return cls(
-            f"Column '{qid}': {counted(values, 'value')} {'is' if values == 1 else 'are'} negative, and a prefix of a negative "
+            f"Column '{qid}': {counted(values, 'value')} {verb_of(values, 'are')} negative, and a prefix of a negative "
             "number means nothing; use a hierarchy of widths."
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import PrivacyError, SkaldError, counted, listed, nearest
+from schemas.errors.base import PrivacyError, SkaldError, counted, listed, nearest, verb_of
 
 
 class LevelsError(PrivacyError):
@@ -14,7 +14,8 @@ class LevelsError(PrivacyError):
     def node_fails(cls, suppressed: int, records: int, most: int) -> LevelsError:
         """One node is fixed by ``method.node``, and it suppresses too many records."""
         return cls(
-            f"The node of method.node does not keep the promise: {counted(suppressed, 'record')} of {records:,} are in classes that fail, "
+            f"The node of method.node does not keep the promise: {counted(suppressed, 'record')} of {records:,} "
+            f"{verb_of(suppressed, 'are')} in classes that fail, "
             f"and suppression.limit allows {most:,}. Name a coarser one, or leave it out, so that one is looked for; nothing was published."
         )
 
@@ -63,7 +64,8 @@ class ReplayError(SkaldError):
         """Quasi-identifiers or hierarchies differ between the earlier release and the job."""
         return cls(
             f"The quasi-identifiers or hierarchies of release '{release}' are not those of this job ({listed(qids)}), so its levels do not "
-            "mean the same here. Replay it with the job that made it, or leave replay out."
+            "mean the same here; or its digests are keyed with another secret (SKALD_SECRET, or a run folder that was removed since). "
+            "Replay it with the job and secret that made it, or leave replay out."
         )
 
     @classmethod
@@ -76,10 +78,10 @@ class ReplayError(SkaldError):
 
     @classmethod
     def levels_not_allowed(cls, release: str, qids: list[str]) -> ReplayError:
-        """Levels of the earlier release are excluded by the ``method.levels`` of the job."""
+        """Levels of the earlier release are excluded by ``method.levels`` or ``method.node`` of the job."""
         return cls(
-            f"Release '{release}' publishes {listed(qids)} at levels that method.levels of this job does not allow. Allow them, or leave "
-            "replay out."
+            f"Release '{release}' publishes {listed(qids)} at levels that method.levels or method.node of this job does not allow. Allow "
+            "them, or leave replay out."
         )
 
     @classmethod

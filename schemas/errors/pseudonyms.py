@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from schemas.errors.base import SkaldError, StorageError, counted, shown_path
+from schemas.errors.base import SkaldError, StorageError, counted, shown_path, verb_of
 
 
 class PseudonymError(SkaldError):
@@ -30,7 +30,7 @@ class PseudonymError(SkaldError):
         """Dates to be shifted belong to no person, so that no shift is known."""
         return cls(
             f"Column '{column}': {counted(records, 'record')} in '{shown_path(file)}' "
-            f"{'has' if records == 1 else 'have'} a date but no '{subject}', "
+            f"{verb_of(records, 'have')} a date but no '{subject}', "
             "whose dates it would be shifted with. Give them one, or make the dates null; nothing was published."
         )
 

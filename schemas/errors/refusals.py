@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from schemas.errors.base import PrivacyError, SkaldError, SourceError, counted, listed, shown_path
+from schemas.errors.base import PrivacyError, SkaldError, SourceError, counted, listed, shown_path, verb_of
 
 
 class LinkedError(PrivacyError):
@@ -17,7 +17,8 @@ class LinkedError(PrivacyError):
         ``remedy`` is what would keep k, if there is such a setting.
         """
         return cls(
-            f"The pseudonyms of {listed(columns)} show which records belong together: {counted(below, unit)} of {people:,} share the set "
+            f"The pseudonyms of {listed(columns)} show which records belong together: {counted(below, unit)} of {people:,} "
+            f"{verb_of(below, 'share')} the set "
             f"of combinations that all their records are in with fewer than k = {k:,}, the least {smallest:,}. Leave the column out, "
             f"{remedy and f'{remedy}, '}or accept it by name, as columns.linkable: [{', '.join(columns)}]; nothing was published."
         )

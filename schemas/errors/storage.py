@@ -189,7 +189,7 @@ class ObjectStoreError(StorageError):
         """Address cannot be read or written: credentials, network, bucket or rights are wrong."""
         return cls(
             f"'{shown_path(address)}' cannot be read or written ({reason}). Check the address, the credentials of the "
-            "environment and their rights."
+            "environment and their rights. Each worker needs credentials in an environment of its own."
         ).continuing(STAYS)
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import PrivacyError, SkaldError, SourceError, counted, listed, shown_path
+from schemas.errors.base import PrivacyError, SkaldError, SourceError, counted, listed, shown_path, verb_of
 
 
 class FrameError(SourceError):
@@ -97,7 +97,8 @@ class HistoryError(PrivacyError):
         """
         limits = "suppression.limit and suppression.rows together allow" if withholds else "suppression.limit allows"
         return cls(
-            f"With every value generalised to * {counted(failing, 'person')} of {persons:,} still have a history that fewer than {k:,} "
+            f"With every value generalised to * {counted(failing, 'person')} of {persons:,} still {verb_of(failing, 'have')} "
+            f"a history that fewer than {k:,} "
             f"share, by their numbers of rows alone, and {limits} {most:,}. Bound the rows of a person "
             "(rows: {most: n}), raise the limit or lower privacy.k; nothing was published."
         )
@@ -106,8 +107,8 @@ class HistoryError(PrivacyError):
     def values_fail(cls, most: int) -> HistoryError:
         """No levels keep the promises ``privacy.l`` and ``privacy.t``, although some keep k."""
         return cls(
-            f"No levels keep what privacy.l and privacy.t promise of the values of persons with one history while at most "
-            f"{counted(most, 'person')} are left out. Ask for less, or raise suppression.limit; nothing was published."
+            "No levels keep what privacy.l and privacy.t promise of the values of persons with one history while at most "
+            f"{counted(most, 'person')} {verb_of(most, 'are')} left out. Ask for less, or raise suppression.limit; nothing was published."
         )
 
     @classmethod
@@ -155,7 +156,8 @@ class HistoryError(PrivacyError):
     def memory_too_small_for_persons(cls, persons: int, needed: int) -> HistoryError:
         """Memory is too small for the arrays with a few numbers per person."""
         return cls(
-            f"{counted(persons, 'person')} take about {needed // 1_000_000 + 1:,} MB, a few numbers for each. Raise memory; nothing was "
+            f"{counted(persons, 'person')} {verb_of(persons, 'take')} about {needed // 1_000_000 + 1:,} MB, a few numbers "
+            "for each. Raise memory; nothing was "
             "published."
         )
 
@@ -201,7 +203,8 @@ class FileError(SourceError):
     def before_header(cls, file: str, fields: int, rows: int) -> FileError:
         """First line of the CSV file has fewer fields than most other lines."""
         return cls(
-            f"The first line of '{shown_path(file)}' has {counted(fields, 'field')}, and {counted(rows, 'row')} below it have more. Most "
+            f"The first line of '{shown_path(file)}' has {counted(fields, 'field')}, and {counted(rows, 'row')} below it "
+            f"{verb_of(rows, 'have')} more. Most "
             "likely a title or a comment stands before the header: remove it, so that the first line names the columns."
         )
 
@@ -285,7 +288,7 @@ class FileError(SourceError):
         """Bucket does not exist, or these credentials cannot see it."""
         return cls(
             f"There is no bucket '{bucket}', of which '{shown_path(pattern)}' is, or these credentials do not see it. Check its name, the "
-            "end point and the credentials of the environment."
+            "end point and the credentials of the environment, which each worker needs in its own."
         )
 
     @classmethod
@@ -307,7 +310,8 @@ class FileError(SourceError):
     def records_lost(cls, file: str, there: int, read: int) -> FileError:
         """File has another number of records than were read from it."""
         return cls(
-            f"'{shown_path(file)}' has {counted(there, 'record')}, of which {read:,} were read. Most likely a quote does not close, or "
+            f"'{shown_path(file)}' has {counted(there, 'record')}, of which {read:,} {verb_of(read, 'were')} read. Most "
+            "likely a quote does not close, or "
             "lines do not all end alike. Mend the file, or make it Parquet."
         )
 

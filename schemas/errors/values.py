@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from schemas.errors.base import SourceError, counted, listed, shown_path
+from schemas.errors.base import SourceError, counted, listed, shown_path, verb_of
 
 
 class ValuesError(SourceError):
@@ -19,7 +19,7 @@ class ValuesError(SourceError):
         """Text column holds bytes that are not UTF-8."""
         return cls(
             f"Column '{column}' of '{shown_path(file)}' holds {counted(count, 'value')} that "
-            f"{'is' if count == 1 else 'are'} not UTF-8 text. Write the "
+            f"{verb_of(count, 'are')} not UTF-8 text. Write the "
             "file anew with that text decoded, or give the column a binary type."
         )
 
@@ -125,12 +125,12 @@ class ValuesError(SourceError):
     def line_breaks_in_names(cls, count: int) -> ValuesError:
         """Column names have a line break, which the first line of a CSV file cannot hold."""
         them = "it" if count == 1 else "them"
-        said = f"{counted(count, 'column')} of the source {'has' if count == 1 else 'have'} a line break in the name"
+        said = f"{counted(count, 'column')} of the source {verb_of(count, 'have')} a line break in the name"
         return cls(f"{said}, which the first line of a CSV file does not hold. Rename {them}, or publish Parquet.")
 
     @classmethod
     def file_names(cls, count: int) -> ValuesError:
         """Source paths are not UTF-8 text, so that no manifest or message can name them."""
         them = "it" if count == 1 else "them"
-        said = f"{counted(count, 'file')} of the source {'has' if count == 1 else 'have'} a path that is not UTF-8 text"
+        said = f"{counted(count, 'file')} of the source {verb_of(count, 'have')} a path that is not UTF-8 text"
         return cls(f"{said}. Rename {them}, or the folder.")

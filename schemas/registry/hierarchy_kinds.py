@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
-from schemas.errors.base import counted
+from schemas.errors.base import counted, verb_of
 from schemas.reading.model import Choice, fault, kind_named, one_named, plain
 from schemas.reading.registry import Code, Registry, Schemas
 from schemas.registry.hierarchies import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy
@@ -59,10 +59,12 @@ def tree_end_faults(found: list[object]) -> list[str]:
     if loose:
         faults.append(f"{counted(loose, 'group')} of the tree must hold a list of values or further groups")
     if empty:
-        faults.append(f"{counted(empty, 'group')} of the tree {is_or_are(empty)} empty; fill or remove {'it' if empty == 1 else 'them'}")
+        faults.append(
+            f"{counted(empty, 'group')} of the tree {verb_of(empty, 'are')} empty; fill or remove {'it' if empty == 1 else 'them'}"
+        )
     if null:
         remedy = "nulls get a group of their own, or that of the leaf which nulls: names, so remove them or quote the word"
-        faults.append(f"{counted_leaves(null)} of the tree {is_or_are(null)} null; {remedy}")
+        faults.append(f"{counted_leaves(null)} of the tree {verb_of(null, 'are')} null; {remedy}")
     if nested:
         what = "is a list or mapping" if nested == 1 else "are lists or mappings"
         faults.append(f"{counted_leaves(nested)} of the tree {what}; write groups as keys and values as lists")
@@ -72,11 +74,6 @@ def tree_end_faults(found: list[object]) -> list[str]:
 def counted_leaves(count: int) -> str:
     """Return a number of leaves as text, such as ``1 leaf`` or ``1,200 leaves``."""
     return f"{count:,} {'leaf' if count == 1 else 'leaves'}"
-
-
-def is_or_are(count: int) -> str:
-    """Return ``is`` for a count of 1, else ``are``."""
-    return "is" if count == 1 else "are"
 
 
 def tree_faults(tree: object) -> list[str]:
@@ -95,7 +92,8 @@ def tree_faults(tree: object) -> list[str]:
     depths = Counter(map(len, routes))
     if uneven := len(routes) - depths.most_common(1)[0][1]:
         faults.append(
-            f"{uneven:,} of {counted_leaves(len(routes))} {is_or_are(uneven)} at another depth than the rest; put all at the same depth"
+            f"{uneven:,} of {counted_leaves(len(routes))} {verb_of(uneven, 'are')} at another depth than the rest; put all "
+            "at the same depth"
         )
     if repeated := len(routes) - len({route[0] for route in routes}):
         faults.append(f"{counted_leaves(repeated)} repeat{'s' if repeated == 1 else ''} another one; list every value once")
@@ -111,8 +109,8 @@ def repeated_group_faults(routes: list[Route]) -> list[str]:
         parents = Counter(name for name, _ in {(route[level], route[level + 1]) for route in routes})
         shared = sum(count > 1 for count in parents.values())
         if shared:
-            used = f"{counted(shared, 'group name')} of level {level} {is_or_are(shared)} used under different groups of level {level + 1}"
-            faults.append(f"{used}; give every group a name of its own")
+            used = f"{counted(shared, 'group name')} of level {level} {verb_of(shared, 'are')} used under different groups"
+            faults.append(f"{used} of level {level + 1}; give every group a name of its own")
     return faults
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.reading.model import FrozenModel
 
 
@@ -106,7 +106,7 @@ def repeating_identifiers_sentence(repeats: Mapping[str, RepeatedColumn]) -> str
     told = ", ".join(f"'{name}' {one.words}".rstrip() for name, one in repeats.items())
     figures = ", with so many records for each value on average and at most" if any(one.words for one in repeats.values()) else ""
     which = "it" if len(repeats) == 1 else "one of them"
-    several = f"{counted(len(repeats), 'identifier')} {'repeats' if len(repeats) == 1 else 'repeat'}"
+    several = f"{counted(len(repeats), 'identifier')} {verb_of(len(repeats), 'repeat')}"
     return (
         f"{several}{figures}: {told}. If {which} says whose a record is, a class of k "
         "records may be that of fewer than k persons, even of one: name it as columns.person, or say person: none if every record is a "

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Protocol
 
 from pydantic import Field
 
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.reading.model import FrozenModel
 from schemas.release.figures import may_publish_count, reported_count
 
@@ -59,7 +59,8 @@ class Increment(FrozenModel):
             )
         if self.domains_reused and self.domains_records is not None and self.histograms_records is not None:
             told.append(
-                f"Of {counted(record_count, 'record')}, {self.domains_records:,} were not scanned again for the values and "
+                f"Of {counted(record_count, 'record')}, {self.domains_records:,} {verb_of(self.domains_records, 'were')} not "
+                "scanned again for the values and "
                 f"{self.histograms_records:,} not for the combinations: they had been counted before."
             )
         return tuple(told)
@@ -169,7 +170,10 @@ class Overlap(FrozenModel):
                 "both promises."
             )
         if self.unmeasured:
-            told.append(f"The {counted(self.removed or 0, self.counts)} that left since were not measured: {self.unmeasured}.")
+            told.append(
+                f"The {counted(self.removed or 0, self.counts)} that left since {verb_of(self.removed or 0, 'were')} not "
+                f"measured: {self.unmeasured}."
+            )
         return " ".join(told)
 
     def in_short(self) -> str:
@@ -209,7 +213,7 @@ class Overlap(FrozenModel):
         if not records or at_risk is None:
             return []
         of = self._most(at_risk, self.unit) if self.unit == self.counts else f"those of {self._most(at_risk, 'person')}"
-        those, are = f"{'at most ' * self.rounded}{counted(records, self.counts)}", "is" if at_risk == 1 else "are"
+        those, are = f"{'at most ' * self.rounded}{counted(records, self.counts)}", verb_of(at_risk, "are")
         return [
             f"Of {those} that {which}, {of} {are} in a class that {how} fewer than k = {self.k:,}: "
             "whoever takes the others out of it is left with these."

@@ -164,9 +164,17 @@ def unproved_reason(job: Job, manifest: Manifest | None, original: Original | No
         return NOT_AT_HAND
     known = read_secrets(job)
     if not is_of_files(manifest, original.digests, known):
-        least = "" if known else ", or is: the secret of its digests is not at hand"
+        least = "" if known and _share_hierarchies(job, manifest, known) else ", or is: the secret of its digests is not at hand"
         return f"the source is not what it was when the release was made{least}"
     return "" if _same_hierarchies(job, manifest, known) else "the job's hierarchies are not those of the release"
+
+
+def _share_hierarchies(job: Job, manifest: Manifest, known: Iterable[FolderSecret]) -> bool:
+    """Return whether a known secret gives some hierarchy the digest that a release notes, if any."""
+    try:
+        return not manifest.hierarchies or bool(manifest.hierarchies.items() & hierarchies_as_in(manifest, job, known).items())
+    except JobError:
+        return True
 
 
 def _same_hierarchies(job: Job, manifest: Manifest, known: Iterable[FolderSecret]) -> bool:

@@ -16,7 +16,7 @@ from core.recount.linked import link_faults
 from core.recount.people import PersonCount
 from core.recount.risk import risk_of_files
 from core.recount.shares import ShareClasses
-from schemas.errors.base import VerificationError, counted
+from schemas.errors.base import VerificationError, counted, verb_of
 from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
@@ -287,7 +287,10 @@ def verify_against(
             if job.columns.person and not people:
                 found_out = _people_found_out(job, f"'{release}'", files, layout, unproved, original, claim, spill)
             if found_out.lacking:
-                faults.append(f"{found_out.lacking:,} of the classes do not hold the records that the source has for what they publish")
+                faults.append(
+                    f"{found_out.lacking:,} of the classes {verb_of(found_out.lacking, 'do')} not hold the records that the "
+                    "source has for what they publish"
+                )
             ranged = manifest.endpoints if manifest else None
             basis = RecountBasis(unproved, claimed_k(manifest), claim, found_out.because, ranged=ranged)
             found = recount(job, files, spill, f"'{release}'", original, layout, found_out.files, basis)

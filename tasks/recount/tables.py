@@ -29,7 +29,7 @@ from core.recount.histories import (
     unit_persons_sql,
 )
 from core.recount.labels.allowed_labels import count_disallowed_labels
-from schemas.errors.base import VerificationError, counted
+from schemas.errors.base import VerificationError, counted, verb_of
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
@@ -227,7 +227,7 @@ def count_histories(
         found, unexpected = _by_known_rows(asked, connection, tables, found, asked.known_rows)
         faults += unexpected
     elif found.failing or found.smallest < asked.k:
-        few = f"{counted(found.failing, 'person')} have a history that fewer than {asked.k:,} share"
+        few = f"{counted(found.failing, 'person')} {verb_of(found.failing, 'have')} a history that fewer than {asked.k:,} share"
         faults.append(f"{few}, the smallest {found.smallest:,}")
     return found, faults
 
@@ -255,7 +255,9 @@ def _by_known_rows(
     if children:
         connection.execute(items_sql(unit, children))
     [(rare, choices, least)] = connection.execute(choices_sql(unit, len(children), most), {"k": asked.k}).fetchall()
-    faults = [f"{rare:,} of {choices:,} choices of at most {most} rows are of fewer than {asked.k:,} persons"] if rare else []
+    faults = (
+        [f"{rare:,} of {choices:,} choices of at most {most} rows {verb_of(rare, 'are')} of fewer than {asked.k:,} persons"] if rare else []
+    )
     return replace(found, smallest=int(least)), faults
 
 
@@ -267,18 +269,18 @@ def _joined(
     for table, read in tables.items():
         if read.key:
             [(lacking, repeated)] = connection.execute(key_faults_sql(read)).fetchall()
-            faults += [f"{counted(lacking, 'row')} of '{table}' have no whole key"] if lacking else []
-            faults += [f"{counted(repeated, 'key')} of '{table}' name several rows"] if repeated else []
+            faults += [f"{counted(lacking, 'row')} of '{table}' {verb_of(lacking, 'have')} no whole key"] if lacking else []
+            faults += [f"{counted(repeated, 'key')} of '{table}' {verb_of(repeated, 'name')} several rows"] if repeated else []
         connection.execute(persons_of_rows_sql(read, tables) if read.references else unit_persons_sql(read))
         if read.references:
             [(nobody, differing, most, *lost)] = connection.execute(row_person_faults_sql(read)).fetchall()
             faults += [
-                f"{counted(many, 'row')} of '{table}' refer to rows of '{other}' that are not there"
+                f"{counted(many, 'row')} of '{table}' {verb_of(many, 'refer')} to rows of '{other}' that are not there"
                 for other, many in zip(read.references, lost, strict=True)
                 if many
             ]
-            faults += [f"{counted(nobody, 'row')} of '{table}' are nobody's"] if nobody else []
-            faults += [f"{counted(differing, 'row')} of '{table}' are of several persons"] if differing else []
+            faults += [f"{counted(nobody, 'row')} of '{table}' {verb_of(nobody, 'are')} nobody's"] if nobody else []
+            faults += [f"{counted(differing, 'row')} of '{table}' {verb_of(differing, 'are')} of several persons"] if differing else []
             bound, most_rows[table] = asked.most_rows.get(table), int(most)
             if bound is not None and most > bound:
                 faults.append(f"a person has {counted(most, 'row')} of '{table}', and rows.most is {bound:,}")
@@ -312,7 +314,7 @@ def _held_against_source(
         return {}, faults
     if read.key:
         [(same,)] = connection.execute(same_keys_sql(read, original.relation)).fetchall()
-        faults += [f"{counted(same, 'key')} of '{table}' are keys of the source"] if same else []
+        faults += [f"{counted(same, 'key')} of '{table}' {verb_of(same, 'stand')} in the source"] if same else []
     plain = [name for name in pq.read_schema(written.files[table][0]).names if quote(name) not in linking]
     if not plain:
         return {}, faults
@@ -329,7 +331,11 @@ def _pseudonym_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, rea
         form = treatment_kind(one.treatment).form(one.treatment)
         other = f"NOT regexp_full_match({quote(one.name)}::VARCHAR, {literal(form)})"
         [(found,)] = connection.execute(f"SELECT count(*) FROM {read.relation} WHERE {other}").fetchall()
-        faults += [f"{counted(found, 'key')} of '{read.name}' are not of the form that its treatment publishes"] if found else []
+        faults += (
+            [f"{counted(found, 'key')} of '{read.name}' {verb_of(found, 'are')} not of the form that its treatment publishes"]
+            if found
+            else []
+        )
     return faults
 
 
@@ -352,5 +358,5 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTa
         if qid.hides:
             labels = connection.execute(f"SELECT DISTINCT {quote(qid.name)} FROM {read.relation}").fetchall()
             if told := count_disallowed_labels(qid, (label for (label,) in labels), job.folder):
-                faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
+                faults.append(f"{counted(told, 'label')} of '{qid.name}' {verb_of(told, 'tell')} values that the job hides")
     return faults

@@ -30,7 +30,7 @@ from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
 from core.recount.together import TogetherCount
 from core.recount.truth import distinct_groups, value_groups
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
@@ -212,7 +212,7 @@ def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:
             else count_disallowed_bounds(qid, labels)
         )
         if told:
-            faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
+            faults.append(f"{counted(told, 'label')} of '{qid.name}' {verb_of(told, 'tell')} values that the job hides")
     return faults
 
 

@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from schemas.errors.base import counted
+from schemas.errors.base import counted, verb_of
 from schemas.job.publish import ColumnPublication, treatment_sentence
 from schemas.relational.manifest import ReleasedTable, TablesManifest
 from schemas.relational.table_jobs import joined_column_name
@@ -82,10 +82,10 @@ def _persons_sentence(manifest: TablesManifest) -> str:
     source, released = manifest.persons.source, manifest.persons.released
     if source is None:
         few = f"Fewer than k = {manifest.privacy['k']:,} are left out with all their rows."
-        return f"{counted(released, 'person')} are published in {counted(len(manifest.tables), 'table')}. {few}"
+        return f"{counted(released, 'person')} {verb_of(released, 'are')} published in {counted(len(manifest.tables), 'table')}. {few}"
     return (
-        f"{counted(released, 'person')} of {source:,} are published in {counted(len(manifest.tables), 'table')}; "
-        f"{source - released:,} are left out with all their rows."
+        f"{counted(released, 'person')} of {source:,} {verb_of(released, 'are')} published in {counted(len(manifest.tables), 'table')}; "
+        f"{source - released:,} {verb_of(source - released, 'are')} left out with all their rows."
     )
 
 
@@ -172,15 +172,14 @@ def _rows_sentence(name: str, table: ReleasedTable, k: int) -> str:
     nobody = f"{_orphans_text(table.orphans, k)} of nobody"
     if table.withheld is None:
         few = "How many are withheld of persons who stay or left out with theirs is not stated, because few persons lost some."
-        return f"'{name}': {counted(table.released, 'row')} are published, {nobody}. {few}"
+        return f"'{name}': {counted(table.released, 'row')} {verb_of(table.released, 'are')} published, {nobody}. {few}"
     kept = f"{table.withheld:,} withheld of persons who stay"
     if table.suppressed is None:
         few = "How many are left out with their persons is not stated, because these are few."
-        return f"'{name}': {counted(table.released, 'row')} are published, {kept}, {nobody}. {few}"
+        return f"'{name}': {counted(table.released, 'row')} {verb_of(table.released, 'are')} published, {kept}, {nobody}. {few}"
     of = "" if table.records is None else f" of {table.records:,}"
-    return (
-        f"'{name}': {counted(table.released, 'row')}{of} are published, {kept}, {table.suppressed:,} left out with their persons, {nobody}."
-    )
+    left_out = f"{table.suppressed:,} left out with their persons"
+    return f"'{name}': {counted(table.released, 'row')}{of} {verb_of(table.released, 'are')} published, {kept}, {left_out}, {nobody}."
 
 
 def _published_sentence(table: str, name: str, one: ColumnPublication, k: int) -> str:
@@ -207,7 +206,10 @@ def _earlier_sentences(manifest: TablesManifest) -> list[str]:
         return ["No earlier release of the same persons was found."]
     found = [one.sentence() for one in manifest.compositions]
     if manifest.unmeasured_overlaps:
-        found.append(f"{counted(manifest.unmeasured_overlaps, 'older release')} of the same persons were not compared with this one.")
+        found.append(
+            f"{counted(manifest.unmeasured_overlaps, 'older release')} of the same persons "
+            f"{verb_of(manifest.unmeasured_overlaps, 'were')} not compared with this one."
+        )
     return found
 
 
@@ -221,7 +223,8 @@ def _attack_sentences(manifest: TablesManifest) -> list[str]:
     for one in played:
         how = f"{one.knows} ({one.target})" if one.target else one.knows
         told.append(
-            f"Attacked before it was published, by {how}: {counted(one.right, 'person')} of {one.guesses:,} share them with fewer than "
+            f"Attacked before it was published, by {how}: {counted(one.right, 'person')} of {one.guesses:,} "
+            f"{verb_of(one.right, 'share')} them with fewer than "
             f"{k:,}. {sentences[one.verdict]}"
         )
     return [*told, *manifest.attacked.unplayed]

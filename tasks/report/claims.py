@@ -5,7 +5,7 @@ No maximum risk is claimed where untreated columns single people out.
 
 from __future__ import annotations
 
-from schemas.errors.base import counted
+from schemas.errors.base import counted, verb_of
 from schemas.job.attacks import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 from schemas.release.figures import KINDS, Together, reason_of_combinations, reason_of_identifying_columns, together_warning
 from schemas.release.increments import composition_warning
@@ -88,7 +88,7 @@ def attack_meaning(attack: AttackFigures) -> str:
             return "Breaks the release. Its figures follow from the source and stand in the run folder alone."
         if attack.accepted:
             return "Breaks the release: it wins more than the job accepts."
-        are = "is" if attack.right == 1 else "are"
+        are = verb_of(attack.right, "are")
         return f"Breaks the release: {attack.right:,} of its guesses {are} right, and the job promises that none is."
     if attack.verdict == "told":
         return f"Wins more than without the release, within what the job accepts: {ACCEPTED[attack.name]}."

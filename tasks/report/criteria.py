@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.job.method import OBJECTIVES
 from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.figures import KINDS, identifying_columns, population_sentences
@@ -43,13 +43,13 @@ def _singling_out(manifest: Manifest) -> Criterion:
         if unit.of_persons:
             whose = f"of {counted(now, 'combination')} all records were one person's"
         else:
-            whose = f"{counted(now, unit.one)} of {int(before['records']):,} were alone with their combination"
+            whose = f"{counted(now, unit.one)} of {int(before['records']):,} {verb_of(now, 'were')} alone with their combination"
         told.append(f"In the source {whose}; in the release {later:,}.")
     told += population_sentences(manifest.population)
     told += together_sentences(manifest)
     alone = {name: one.unique_records for name, one in manifest.passthrough.items() if one.unique_records}
     told += [
-        f"By '{name}': {counted(records, 'record')} of it {'has' if records == 1 else 'have'} a value "
+        f"By '{name}': {counted(records, 'record')} of it {verb_of(records, 'have')} a value "
         "that no other record has. Whoever knows that value finds the record."
         for name, records in alone.items()
     ]
@@ -120,9 +120,7 @@ def _overlaps(manifest: Manifest) -> list[str]:
         told = (
             f"Together with one of them fewer than k share both combinations of {counted(worst.shared_at_risk or 0, worst.unit)} at worst."
         )
-    return [
-        f"{counted(found, 'other release')} of the same source {'holds' if found == 1 else 'hold'} some of the same records, or may. {told}"
-    ]
+    return [f"{counted(found, 'other release')} of the same source {verb_of(found, 'hold')} some of the same records, or may. {told}"]
 
 
 def _worst(proof: Proof) -> str:
@@ -231,7 +229,7 @@ def uncut_classes_advice(size: float, k: int, sampled: int | None = None) -> str
 
 
 def _are(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+    return verb_of(len(names), "are")
 
 
 def _for_one_node(objective: str | None, names: list[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from core.privacy.risk import without_masked
 from core.recount.classes import Recount, contradicted_counts
 from core.recount.groups import RecordRelation
-from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.base import StorageError, VerificationError, verb_of
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.job.privacy import SUPPRESSIONS
@@ -249,7 +249,9 @@ def recount_release_files(release_name: str, files: Sequence[Path], manifest: Ma
 
 def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
     """Return faults for counts of a manifest that differ from the recount of its files."""
-    thin = [f"{found.failing:,} of {found.classes:,} classes hold fewer than k records"] if found.failing else []
+    thin = (
+        [f"{found.failing:,} of {found.classes:,} classes {verb_of(found.failing, 'hold')} fewer than k records"] if found.failing else []
+    )
     return thin + contradicted_counts(manifest, found) + risk_faults(manifest, found)
 
 

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from core.recount.spreads import SLACK as RECOUNT_SLACK
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import plain
@@ -88,7 +88,7 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
         measure = f"{measure}, by the weights of the job"
     ways = f"The job allows {counted(nodes, 'combination')} of levels for whole columns."
     if manifest.optimal == "certified":
-        known = f" At least {passing:,} of them are known to keep the promise within the suppression limit." if passing is not None else ""
+        known = "" if passing is None else f" Known to keep the promise within the suppression limit: at least {passing:,}."
         return (
             f"{ways}{known}",
             f"Certified: none that keeps it has a smaller loss by {measure}. Every combination was counted, or excluded because it cannot "
@@ -130,15 +130,15 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         told.append(f"{counted(lost, 'record')}: {METHODS[manifest.method].suppressed}.")
     if SUPPRESSIONS[terms.treatment].masks:
         dropped = lost - manifest.masked - uneven
-        told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
+        told.append(f"Published with * in every quasi-identifier: {counted(manifest.masked, 'record')} of them.")
         if uneven:
             told.append(f"Of these {counted(uneven, 'record')} none is masked or starred: who is must not follow from sensitive values.")
         # Masked records share one combination like any class, and too few of them would be a class that fails.
         if dropped and not why:
-            told.append(f"{counted(dropped, 'record')} of them are left out: a mask would give them away, or they break what was asked.")
+            told.append(f"Left out, as a mask would give them away or they break what was asked: {counted(dropped, 'record')} of them.")
         elif dropped:
             mask = "of them would be no safe class" if manifest.remainder else "that holds so few would give them away"
-            told.append(f"{counted(dropped, 'record')} of them are left out, because a mask {mask}.")
+            told.append(f"Left out, because a mask {mask}: {counted(dropped, 'record')}.")
     else:
         told.append("They are left out of the files and of every risk below; losses count them as withheld.")
     return tuple(told)
@@ -147,7 +147,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
 def verification(manifest: Manifest) -> tuple[str, ...]:
     """Return sentences on how the release was verified before publication."""
     told = [
-        f"The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
+        "The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
         f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
         f"{counted(manifest.min_class, manifest.unit)}. Nulls of quasi-identifiers count as a value of their own. No class fails.",
     ]
@@ -236,7 +236,7 @@ def _uncompared(manifest: Manifest) -> list[str]:
     told = []
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
-        are = "is" if manifest.unmeasured_overlaps == 1 else "are"
+        are = verb_of(manifest.unmeasured_overlaps, "are")
         told.append(
             f"Whether {older} that {are} of the same source, or may be, put anybody at risk together with this one was not measured."
         )
@@ -338,8 +338,8 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
         return f"{shown} The set of combinations that all records of one are in is shared by {least} or more (k = {k:,})."
     accepted = " The job accepts that (columns.linkable)." if one.accepted else ""
     return (
-        f"{shown} {counted(one.below_k, unit)} of {one.people:,} ({one.share:.2%}) share the set of combinations that their records are in "
-        f"with fewer than k = {k:,}, the least {one.smallest:,}.{accepted}"
+        f"{shown} {counted(one.below_k, unit)} of {one.people:,} ({one.share:.2%}) {verb_of(one.below_k, 'share')} the set "
+        f"of combinations that their records are in with fewer than k = {k:,}, the least {one.smallest:,}.{accepted}"
     )
 
 
@@ -379,7 +379,7 @@ def _stars(manifest: Manifest) -> Iterator[str]:
         if remainder.least == remainder.stars:
             bound = ", the fewest possible there"
         yield (
-            f"{counted(remainder.starred, 'record')} are published with some values starred, {counted(remainder.stars, 'value')} in all"
+            f"Published with some values starred: {counted(remainder.starred, 'record')}, {counted(remainder.stars, 'value')} in all"
             f"{' with those of masked records' if manifest.masked else ''}{bound}."
         )
 

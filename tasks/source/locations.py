@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.types as pt
 
-from schemas.errors.base import SourceError, counted, shown_path
+from schemas.errors.base import SourceError, counted, shown_path, verb_of
 from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.formats import FORMATS
@@ -135,7 +135,7 @@ def _found(job: Job) -> dict[str, Stat | None]:
             if name not in hidden:
                 found.setdefault(name, set()).add(written)
     if aside := aside - found.keys():
-        skipped = f"{counted(len(aside), 'file')} of the source {'is' if len(aside) == 1 else 'are'} not read"
+        skipped = f"{counted(len(aside), 'file')} of the source {verb_of(len(aside), 'are')} not read"
         notify(f"{skipped}, as programs begin with _ or a dot the names of what is no data (yet): such as '{shown_path(min(aside))}'.")
     if unexpected := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(unexpected)

@@ -211,8 +211,8 @@ def exchanged_unseen(recount: Recount) -> str:
 
 
 OTHER_JOB = (
-    "The manifest names another job than this one, or the same with other settings: the files keep this one's promise, and what the "
-    "manifest says of its own was not held against it."
+    "The manifest names another job than this one, or the same with other settings or another secret: the files keep this one's promise, "
+    "and what the manifest says of its own was not held against it."
 )
 NO_SECRET = (
     "The secret of the work folder is not at hand, without which nobody can tell whether the manifest is of this job: the files keep this "

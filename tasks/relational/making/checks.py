@@ -11,7 +11,7 @@ from typing import Self
 import pyarrow as pa
 
 from core.columns.column_types import working_type
-from schemas.errors.base import counted, listed
+from schemas.errors.base import counted, listed, verb_of
 from schemas.errors.tables import RelationError
 from schemas.relational.table_jobs import lasting_key, persons_job
 from schemas.relational.tables_job import TablesJob
@@ -158,13 +158,16 @@ def _sentences(found: list[dict[str, object]], *, refuse: bool) -> Iterator[str]
         table, numbers = one_found["table"], {name: int(str(value)) for name, value in one_found.items() if isinstance(value, int)}
         key, columns = (listed(map(str, names)) if isinstance(names := one_found.get(part), list) else "" for part in ("key", "columns"))
         if nulls := numbers.get("nulls"):
-            yield f"{counted(nulls, 'row')} of '{table}' have no whole key ({key}); give each one, or leave them out of the source"
+            lacking = f"{counted(nulls, 'row')} of '{table}' {verb_of(nulls, 'have')} no whole key"
+            yield f"{lacking} ({key}); give each one, or leave them out of the source"
         if repeats := numbers.get("repeats"):
-            yield f"{counted(repeats, 'key')} of '{table}' ({key}) name several rows; a key must name one row"
+            yield f"{counted(repeats, 'key')} of '{table}' ({key}) {verb_of(repeats, 'name')} several rows; a key must name one row"
         if (orphans := numbers.get("orphans")) and refuse:
             yield (
-                f"{counted(orphans, 'row')} of '{table}' refer by {columns} to rows that '{one_found['refers']}' does not have; mend them, "
+                f"{counted(orphans, 'row')} of '{table}' {verb_of(orphans, 'refer')} by {columns} to rows that "
+                f"'{one_found['refers']}' does not have; mend them, "
                 "or say orphans: drop, which leaves them out and counts them"
             )
         if (nobody := numbers.get("nobody")) and refuse:
-            yield f"{counted(nobody, 'row')} of '{table}' have no reference at all and are nobody's; mend them, or say orphans: drop"
+            of = f"{counted(nobody, 'row')} of '{table}' {verb_of(nobody, 'have')} no reference at all"
+            yield f"{of}, and so no person; mend them, or say orphans: drop"

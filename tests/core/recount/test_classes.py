@@ -31,6 +31,7 @@ from core.recount.classes import (
 from core.recount.people import SHARES, PersonCount, records_of_k, share_at_most
 from core.recount.shares import ShareClasses, merge_share_counts
 from core.recount.together import TogetherCount
+from schemas.errors.base import verb_of
 from schemas.job.job import Job
 from schemas.job.publish import ColumnPublication
 from schemas.release.figures import Remainder, Round
@@ -84,7 +85,7 @@ def test_a_recount_without_failing_classes_keeps_the_promise() -> None:
 @given(st.integers(1, 7), st.integers(1, 95))
 def test_any_failing_class_breaks_the_promise(failing: int, exposed: int) -> None:
     [fault] = class_size_faults(job(), recount(failing=failing, exposed=exposed, min_class=1))
-    assert fault.startswith(f"{failing} of 7 classes have fewer than k = 5 records: {exposed} record")
+    assert fault.startswith(f"{failing} of 7 classes {verb_of(failing, 'have')} fewer than k = 5 records: {exposed} record")
 
 
 def test_no_record_at_all_breaks_the_promise() -> None:
@@ -150,7 +151,7 @@ def test_what_became_of_the_records_that_fail_adds_up() -> None:
 
 
 def test_every_value_that_is_withheld_is_counted() -> None:
-    assert left(withheld={"sex": 2, "age": 1}) == ["the manifest says that 1 record publish * in 'age', the files hold 0"]  # type: ignore[arg-type]
+    assert left(withheld={"sex": 2, "age": 1}) == ["the manifest says that 1 record publishes * in 'age', the files hold 0"]  # type: ignore[arg-type]
     assert len(left(withheld={"sex": 1, "age": 1})) == 2  # type: ignore[arg-type]
     assert suppressed_record_faults(manifest(), recount()) == [
         "the manifest does not say what became of the records that fail at its levels"

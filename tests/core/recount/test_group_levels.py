@@ -164,7 +164,7 @@ def test_listed_values(kind: str, depth: int, data: st.DataObject, nulls: int) -
 def test_a_tree_and_values_it_lacks() -> None:
     tree = {"tree": {"lungs": ["flu", "cold"], "other": ["gout"]}}
     agree(tree, pa.array(["cold", "flu", "gout"]), 1)
-    with pytest.raises(HierarchyError, match="1 of 2 values are not in its hierarchy"):
+    with pytest.raises(HierarchyError, match="1 of 2 values is not in its hierarchy"):
         group_levels("x", quasi_identifier(tree).hierarchy, pa.array(["flu", "measles"]), Path())
 
 

@@ -45,6 +45,8 @@ def test_what_the_newest_releases_need_stays(anonymise: Anonymise, direct: Comma
     done = direct("clean", "job.yaml", "--keep-last", "1")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Removed ")
+    refused = direct("clean", "job.yaml", "--keep-last", "11")
+    assert (refused.returncode, refused.stderr) == (2, "Invalid value for '--keep-last': Input should be less than or equal to 10\n")
     left = names_in(work)
     assert left < both
     assert not any("releases" in name and then.manifest.release not in name for name in left)

@@ -185,7 +185,7 @@ def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[
     assert json.loads(objects().cat_file(f"{place}/manifest.json")) == {"not": "ours"}
     objects().pipe_file(f"{place}/manifest.json", made.model_dump_json().encode())
     objects().rm_file(f"{place}/{made.files[0].path}")
-    with pytest.raises(StorageError, match="1 file of it are missing or altered"):
+    with pytest.raises(StorageError, match="exists with 1 file missing or altered"):
         anonymise(job, "privacy.k=4")
 
 

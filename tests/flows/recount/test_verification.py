@@ -104,7 +104,7 @@ def test_a_class_below_k_is_noticed_though_the_manifest_agrees_with_the_files(fo
     rewritten(path, without_most_of_a_class)
     found = faults(folder)
     assert "1 of " in found
-    assert "have fewer than k = 5 records: 2 records exposed, 2 in the smallest class" in found
+    assert "has fewer than k = 5 records: 2 records exposed, 2 in the smallest class" in found
     assert manifest["min_class"] >= 5
     (release / "manifest.json").unlink()
     assert "2 records exposed" in faults(folder)
@@ -115,7 +115,7 @@ def test_a_unique_record_with_a_null_is_noticed(folder: Path, tmp_path: Path) ->
     frame = released(release_of(folder)).filter(pl.col("zip").is_not_null())
     one = frame[:1].with_columns(pl.lit(None, pl.String).alias("zip"))
     frame.filter(pl.struct(QIDS) == pl.struct(QIDS).first()).vstack(one).write_parquet(tmp_path / "theirs" / "data" / "all.parquet")
-    assert "1 of 2 classes have fewer than k = 5 records: 1 record exposed" in faults(folder, tmp_path / "theirs")
+    assert "1 of 2 classes has fewer than k = 5 records: 1 record exposed" in faults(folder, tmp_path / "theirs")
 
 
 def test_a_larger_k_than_that_of_the_release_is_not_kept(folder: Path) -> None:

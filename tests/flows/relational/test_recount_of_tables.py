@@ -62,13 +62,13 @@ def with_a_label_of_no_level(rows: Rows) -> None:
 
 
 ALTERED: dict[Callable[[Rows], None], str] = {
-    with_many_visits: "have a history that fewer than 4 share",
-    with_a_key_twice: "1 key of 'visit' name several rows",
-    with_a_key_left_out: "1 row of 'person' have no whole key",
-    with_a_reference_to_nobody: "refer to rows of 'person' that are not there",
-    with_a_row_of_two_persons: "1 row of 'condition' are of several persons",
+    with_many_visits: "1 person has a history that fewer than 4 share",
+    with_a_key_twice: "1 key of 'visit' names several rows",
+    with_a_key_left_out: "1 row of 'person' has no whole key",
+    with_a_reference_to_nobody: "1 row of 'visit' refers to rows of 'person' that are not there",
+    with_a_row_of_two_persons: "1 row of 'condition' is of several persons",
     with_another_income: "'person': ",
-    with_a_key_of_the_source: "1 key of 'person' are keys of the source",
+    with_a_key_of_the_source: "1 key of 'person' stands in the source",
     with_a_label_of_no_level: "'person': ",
 }
 

@@ -182,7 +182,7 @@ def test_all_that_is_wrong_between_tables_is_told_at_once(tmp_path: Path, source
     with pytest.raises(RelationError) as raised:
         tables(hospital_job(tmp_path, wrong), ())
     told = " ".join(raised.value.faults)
-    for words in ("1 key of 'person'", "1 row of 'visit' have no whole key", "to rows that 'person' does not have", "no reference at all"):
+    for words in ("1 key of 'person'", "1 row of 'visit' has no whole key", "to rows that 'person' does not have", "no reference at all"):
         assert words in told
     assert "99999" not in told
     assert not (tmp_path / "releases").exists()
@@ -225,7 +225,7 @@ def test_references_that_disagree_are_refused_with_those_that_find_nobody(tmp_pa
     with pytest.raises(RelationError) as raised:
         tables(hospital_job(tmp_path, source | {"condition": pa.Table.from_pylist(conditions)}), ())
     nobody, disagreeing = raised.value.faults
-    assert nobody.startswith("1 row of 'condition' refer by 'person_id' to rows that 'person' does not have")
+    assert nobody.startswith("1 row of 'condition' refers by 'person_id' to rows that 'person' does not have")
     assert disagreeing.startswith("the references of 1 row of 'condition' disagree")
 
 

@@ -234,7 +234,7 @@ def test_truncated_gzip(refuse: Refuse, tmp_path: Path) -> None:
 def test_nan_and_infinity_in_a_qid_are_counted(refuse: Refuse, tmp_path: Path, value: float) -> None:
     table = pa.table({"q": [1.0, value, 2.0, value] * 3, "s": [1] * 12})
     said = refuse(two_column_job(tmp_path, table, {"widths": [1]}))
-    assert said == "Column 'q' holds 6 values that are NaN or infinite. Make them null or give them a number."
+    assert said == "Column 'q' holds NaN or infinity in 6 records. Make them null or give them a number."
 
 
 @pytest.mark.parametrize(("column", "role"), [("q", "a quasi-identifier"), ("s", "published")])

@@ -102,7 +102,7 @@ def test_two_records_less_are_missed(anonymise: Anonymise, tmp_path: Path) -> No
         said.update(released=said["released"] - 2, suppressed=said["suppressed"] + 2)
 
     anew(release, tell)
-    with pytest.raises(VerificationError, match="1 of the classes do not hold the records that the source has"):
+    with pytest.raises(VerificationError, match="1 of the classes does not hold the records that the source has"):
         verify_published(load_job(path, settings), release, VerificationContext(str(release)))
 
 

@@ -105,7 +105,7 @@ def test_what_a_value_costs_by_its_group(
 
 def test_a_value_that_the_hierarchy_lacks_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
     spec = HierarchicalSpec.model_validate({"t": 1, "distance": "hierarchical", "hierarchy": {"tree": TREE}})
-    with pytest.raises(HierarchyError, match="1 of 2 values are not in its hierarchy"):
+    with pytest.raises(HierarchyError, match="1 of 2 values is not in its hierarchy"):
         measured(connection, [("a", "flu")], ["flu", "plague"], spec)
 
 

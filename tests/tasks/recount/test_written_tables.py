@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.recount.histories import ReadTable, row_person_table
-from schemas.errors.base import VerificationError, counted
+from schemas.errors.base import VerificationError, counted, verb_of
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import load_tables_job
 from tasks.recount.original import Original
@@ -325,7 +325,7 @@ def test_published_keys_that_are_keys_of_the_source_are_counted(tmp_path: Path, 
     sources[table] = Original(f"read_parquet('{path}')", given.schema)
     with pytest.raises(VerificationError) as error:
         recounted(tmp_path, rows, None, originals=sources)
-    assert list(error.value.faults) == [f"{counted(same, 'key')} of '{table}' are keys of the source"]
+    assert list(error.value.faults) == [f"{counted(same, 'key')} of '{table}' {verb_of(same, 'stand')} in the source"]
 
 
 def test_published_keys_have_the_form_of_their_treatment(tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ def test_published_keys_have_the_form_of_their_treatment(tmp_path: Path) -> None
         write_rows(files[name][0], name, [row | {"person_id": form.get(row["person_id"])} for row in table])
     with pytest.raises(VerificationError) as error:
         recount_tables(WrittenTables(job, files, dict.fromkeys(rows), {}), tmp_path / "spill", "it")
-    assert list(error.value.faults) == ["1 key of 'person' are not of the form that its treatment publishes"]
+    assert list(error.value.faults) == ["1 key of 'person' is not of the form that its treatment publishes"]
     read = WrittenTables(job, files | {"person": files["condition"]}, {}, {}).read("person")
     with duckdb.connect() as connection:
         assert _pseudonym_faults(job, connection, read) == [], "a key that is missing has no form"
