@@ -82,9 +82,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
     if differing := [qid for qid, top in manifest.tops.items() if tops.get(qid) != top]:
         raise ReplayError.levels_differ(manifest.release, differing)
-    given = zip(coding.hierarchies, full_domain(job.method).node or (), strict=False)
-    allowed = full_domain(job.method).levels | {axis.qid: [level, level] for axis, level in given}
-    named = zip(coding.hierarchies, manifest.node, strict=True)
+    allowed, named = full_domain(job.method).levels, zip(coding.hierarchies, manifest.node, strict=True)
     if outside := [axis.qid for axis, level in named if (span := allowed.get(axis.qid)) and not span[0] <= level <= span[1]]:
         raise ReplayError.levels_not_allowed(manifest.release, outside)
     return manifest.node + (0,) * len(coding.sensitive)

@@ -69,13 +69,6 @@ def test_the_node_of_a_replay_has_the_levels_of_the_release_and_none_of_sensitiv
     for levels in ({"age": [0, 1]}, {"age": [3, 3], "zip": [1, 1]}):
         with pytest.raises(ReplayError, match="'age' at levels that"):
             replay.replayed_root(job_with(**levels), coding)
-
-    def of_node(*node: int) -> Job:
-        return job.model_copy(update={"method": job.method.model_copy(update={"node": list(node)})})
-
-    assert replay.replayed_root(of_node(2, 1), coding) == replay.replayed_root(job, coding)
-    with pytest.raises(ReplayError, match="publishes 'zip' at levels that"):
-        replay.replayed_root(of_node(2, 0), coding)
     hierarchies[0].top = 4
     with pytest.raises(ReplayError, match="age"):
         replay.replayed_root(job, coding)
