@@ -237,6 +237,12 @@ def test_nan_and_infinity_in_a_qid_are_counted(refuse: Refuse, tmp_path: Path, v
     assert said == "Column 'q' holds NaN or infinity in 6 records. Make them null or give them a number."
 
 
+def test_a_value_of_a_quasi_identifier_takes_at_most_100_kb(refuse: Refuse, tmp_path: Path) -> None:
+    long = pa.table({"q": ["a" * 100_001] * 6, "s": ["a"] * 6})
+    said = refuse(two_column_job(tmp_path, long, TREE))
+    assert said.startswith("Column 'q' holds values of 100 kB. A quasi-identifier, and a column that a privacy model looks at, may have")
+
+
 @pytest.mark.parametrize(("column", "role"), [("q", "a quasi-identifier"), ("s", "published")])
 @pytest.mark.parametrize("value", [[1], {"a": 1}], ids=["list", "struct"])
 def test_nested_columns(refuse: Refuse, tmp_path: Path, column: str, role: str, value: Any) -> None:
