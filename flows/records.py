@@ -22,8 +22,7 @@ from tasks.publication.verify_and_publish import PublishedRelease, read_or_recal
 from tasks.records.coding import code_records
 from tasks.records.fragments import need_fragments
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
-from tasks.records.recodings import recode_all_records
-from tasks.records.rewriting import rewrite_records
+from tasks.records.recodings import recode_all_records, rewrite_records
 from tasks.source.chunks import ChunkedSource
 from tasks.source.extracts import open_run
 from tasks.store.store import Artifact

@@ -27,8 +27,7 @@ WRITERS = (
     "tasks.relational.making",
 )
 PLUMBING = {
-    "tasks.engine.progress": "tells whoever watches of files that are not read",
-    "tasks.engine.peak_memory": "gives memory back to the system",
+    "tasks.engine.progress": "tells whoever watches of files that are not read, gives memory back to the system",
     "tasks.release.manifest": "reads the manifest of a folder, refuses names that lead out of it, keys the digests of job and source",
     "tasks.source.unpacked": "says in which unit moments of old Parquet are read",
     "tasks.source.listing": "says which files are data, tells addresses from paths, digests the source's files",

@@ -27,7 +27,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recoding/release_order.py:assign_files: 0 -> (0 + 1)": (
         "Any seed spreads the records of a class alike well, as long as it stays the same."
     ),
-    "core/recount/groups.py:withheld_sql: IS NOT DISTINCT FROM -> =": (
+    "core/recount/together.py:withheld_sql: IS NOT DISTINCT FROM -> =": (
         "Records of nobody, which alone have nulls here, all stay, so that such a group adds nothing whether it is joined or not."
     ),
     "tasks/composition/by_files.py:_comparable: run.recoded[1].withheld -> False": (
@@ -341,12 +341,12 @@ EQUIVALENT: Mapping[str, str] = {
         " -> ((sizes[half] == persons[half]))"
     ): "Where no bound is set, no number of holders is too many, which takes longer to find out.",
     (
-        "core/privacy/risk.py:journalist: table.population, table.classes -> table.classes, table.population"
+        "core/units/losses.py:journalist: table.population, table.classes -> table.classes, table.population"
     ): "A sum of products is the same whichever comes first.",
     (
-        "core/privacy/risk.py:marketer: table.sizes / table.population, table.classes -> table.classes, table.sizes / table.population"
+        "core/units/losses.py:marketer: table.sizes / table.population, table.classes -> table.classes, table.sizes / table.population"
     ): "A sum of products is the same whichever comes first.",
-    "core/privacy/risk.py:release_risk: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
+    "core/units/losses.py:release_risk: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
         "They are compared for equality, and one is used where they are equal."
     ),
     "core/recount/labels/label_readers.py:_pieces: 0 -> (0 + 1)": "Where there is no value, no pieces together are one.",
@@ -362,7 +362,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/holders.py:_fewest_uneven: < -> <= #1": (
         "The bound lies a slack below the entropy that is asked for, so that no share of persons has just that."
     ),
-    "core/privacy/risk.py:records_above: table.sizes[exposed], table.classes[exposed] -> table.classes[exposed], table.sizes[exposed]": (
+    "core/units/losses.py:records_above: table.sizes[exposed], table.classes[exposed] -> table.classes[exposed], table.sizes[exposed]": (
         "A sum of products is the same whichever comes first."
     ),
     "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #2": "Columns of a run are taken by their places, and nobody reads their names.",
@@ -415,7 +415,7 @@ EQUIVALENT: Mapping[str, str] = {
         "Where no node was seen every list that follows is empty, and so is the answer."
     ),
     "core/lattice/picture.py:_away: 0 -> (0 + 1)": ("All nodes of a row have one height, and only rows of several nodes are asked for it."),
-    "core/privacy/risk.py:ClassSizes.records: self.sizes, self.classes -> self.classes, self.sizes": (
+    "core/units/losses.py:ClassSizes.records: self.sizes, self.classes -> self.classes, self.sizes": (
         "A sum of products is the same whichever comes first."
     ),
     "core/recoding/release_order.py:text_order: words - first -> words": (
@@ -863,7 +863,7 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/units/set_tree.py:SetTree._make_room: 2 -> (2 + 1)": "A tree that is emptier takes more memory and holds the same.",
     (
-        "core/units/spellings.py:character_marks: not other and pc.min(pc.binary_length(texts)).as_py() <= max(map(len, MISSING))"
+        "core/units/repeats.py:character_marks: not other and pc.min(pc.binary_length(texts)).as_py() <= max(map(len, MISSING))"
         " -> ((not other))"
     ): ("Texts that are all too long to be one of these words are looked for among them, which takes longer."),
     "core/recount/labels/label_spans.py:_beside_null: members, null -> null, members": "Positions are sorted right afterwards.",

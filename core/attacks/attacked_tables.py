@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.recount.labels.label_spans import Spans
-from schemas.job.attacks import AttackFigures, AttackName, AttackVerdict
+from schemas.job.privacy import AttackFigures, AttackName, AttackVerdict
 
 Codes = NDArray[np.int64]
 NO_VALUE, ELSEWHERE = -1, -2

@@ -23,7 +23,7 @@ from core.compiling.compiled import compiler
 from core.hierarchies.hierarchy import Hierarchy
 
 kernel = compiler(
-    "clustering.gower", "clustering.segments", "clustering.vptree", "clustering.nearest", "clustering.cof", "clustering.outlier_step",
+    "clustering.gower", "clustering.vptree", "clustering.nearest", "clustering.cof", "clustering.outlier_step",
     "clustering.semantic",
 )  # fmt: skip
 UNIT = 1 << 20

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import Points, euclidean_points, kernel, measure_to_vantages
-from core.clustering.segments import sizes_with_persons, split_segments
+from core.clustering.nearest import sizes_with_persons, split_segments
 from core.columns.data_parallel import least_for_threads, parts_in_parallel
 from core.columns.domains import Domain
 

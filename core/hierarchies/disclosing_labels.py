@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.column_types import is_text
-from core.hierarchies.table import LabelTable
+from core.hierarchies.levels import LabelTable
 from schemas.job.columns import QuasiIdentifier
 from schemas.registry.hierarchies import DateHierarchy, PrefixHierarchy, WidthsHierarchy
 from schemas.registry.hierarchy_kinds import hierarchy_kind

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.disclosing_labels import count_disclosing_labels
-from core.hierarchies.levels import Bounds, DraftLevels, Extent, Level
-from core.hierarchies.table import null_route
+from core.hierarchies.levels import Bounds, DraftLevels, Extent, Level, null_route
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier
 from schemas.registry.hierarchy_kinds import hierarchy_kind

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.columns.order import ascending_order
+from core.columns.sorting import ascending_order
 from core.mondrian.halves import is_allowed_cut, keeps_without_disclosure
 from core.mondrian.rows import (  # fmt: skip
     ALL_TIES,

@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.order import ascending_order
+from core.columns.sorting import ascending_order
 from core.compiling.compiled import compiler
 from core.privacy.holders import HolderBounds, Holders, held_by_few_persons, no_holder_bounds, write_holder_bounds
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 
 MODULES = (
-    "columns.order", "recoding.price_kernels", "privacy.holders", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
-    "mondrian.scores", "mondrian.cuts",
+    "columns.sorting", "recoding.price_kernels", "privacy.holders", "privacy.kernels", "privacy.refusals", "mondrian.rows",
+    "mondrian.halves", "mondrian.scores", "mondrian.cuts",
 )  # fmt: skip
 """The modules of the kernels that cut, which call each other."""
 kernel = compiler(*MODULES)

@@ -29,7 +29,7 @@ from core.recoding.classes import QidLabels, Sets, renumbered, text_ranks
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.recoding import SUPPRESSED, Intervals, label_columns
 from core.units.losses import group_penalties
-from schemas.release.claimed_levels import NULL_MEMBER
+from schemas.release.manifest import NULL_MEMBER
 
 NULL_SET_END = f", {NULL_MEMBER}}}"
 """How a set with a null ends."""

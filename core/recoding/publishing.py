@@ -21,7 +21,7 @@ from core.compiling.compiled import compiler
 from core.formats.published import PublishedValues, value_keys
 from core.recoding.classes import cut_grid_lines
 from core.recoding.ends import grid_of
-from schemas.job.publish import OTHER, SHARED, Publishing, Way
+from schemas.job.identifiers import OTHER, SHARED, Publishing, Way
 
 kernel = compiler("recoding.publishing")
 

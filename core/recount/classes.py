@@ -16,11 +16,10 @@ from core.recount.people import PersonCount, share_at_most
 from core.recount.risk import population_risk_of_files, unmasked_class_sizes
 from core.recount.together import TogetherCount, combination_claims
 from schemas.errors.base import counted, listed
+from schemas.job.identifiers import ColumnPublication, publications_agree
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication, publications_agree
-from schemas.release.claimed_levels import RANGED, endpoints_of
 from schemas.release.figures import Kind
-from schemas.release.manifest import Manifest, pseudonym_sentence, published_payload, published_qids
+from schemas.release.manifest import RANGED, Manifest, endpoints_of, pseudonym_sentence, published_payload, published_qids
 
 
 @dataclass(frozen=True)

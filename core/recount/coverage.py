@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.recount.groups import Groups
 from core.recount.labels.label_spans import Spans
+from core.recount.together import Groups
 from core.recount.truth import DigestPart, part_number_sql
 from schemas.errors.base import counted
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.recount.groups import Groups
 from core.recount.people import NOBODY
+from core.recount.together import Groups
 from schemas.errors.base import counted, listed
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job

@@ -1,6 +1,6 @@
 """The risk figures of a manifest, computed a second time from the classes counted in the files.
 
-A run computes them by ``core.privacy.risk``. This is a second reading of the same definitions (K. El Emam, Guide to the
+A run computes them by ``core.units.losses``. This is a second reading of the same definitions (K. El Emam, Guide to the
 De-Identification of Personal Health Information, CRC Press 2013, chapter 16), so that an error in one of the two is noticed.
 """
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.value_scales import KEPT_ENDS, value_texts
 from schemas.registry.hierarchies import HierarchySpec, WidthsHierarchy
-from schemas.release.claimed_levels import NULL_MEMBER
+from schemas.release.manifest import NULL_MEMBER
 
 MOST = 10**17
 """Numbers of more digits are cut down by a power of ten until they are less."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from core.recount.groups import Groups, RecordRelation
+from core.recount.together import Groups, RecordRelation
 from schemas.errors.base import counted, listed
 
 BUCKETS = 1 << 16

@@ -143,7 +143,7 @@ class Code:
     """Reference to a function or another object by its import path, imported when needed.
 
     Args:
-        path: Module and name, as in ``core.hierarchies.widths:widths_levels``.
+        path: Module and name, as in ``core.hierarchies.bins_and_dates:widths_levels``.
     """
 
     def __init__(self, path: str) -> None:

@@ -49,10 +49,10 @@ from core.attacks.record_attacks import (
     singled_out_in_source,
     small_and_random_classes,
 )
-from schemas.job.attacks import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
-from schemas.release.claimed_levels import has_class_ranges, has_rank_bins
+from schemas.job.privacy import AttackSettings
+from schemas.release.manifest import has_class_ranges, has_rank_bins
 from tasks.attacks.source_people import CodedRelease, MatchedPeople, SourceAxis, SourcePeople, matched_people
 
 AT_ONCE = 6_000_000

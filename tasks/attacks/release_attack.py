@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from core.attacks.attacked_tables import Guesses
 from core.attacks.record_attacks import membership_by_file_digests
-from schemas.job.attacks import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.job.job import Job
+from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.release.increments import Joined, Overlap
 from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_attacks, source_attacks
 from tasks.attacks.source_people import read_release, read_source_people

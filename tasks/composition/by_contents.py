@@ -31,7 +31,7 @@ from core.composition.joint_classes import (
 )
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from tasks.composition.answers import Figures, returning_reason, run_comparison
+from tasks.composition.by_files import Figures, returning_reason, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, units_at_risk_by_values
 from tasks.composition.release_history import Entry, promises_by_column, read_entry

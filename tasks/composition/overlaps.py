@@ -12,8 +12,8 @@ from typing import Any
 
 from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
+from schemas.job.identifiers import counts_people
 from schemas.job.method import METHODS
-from schemas.job.publish import counts_people
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files

@@ -23,7 +23,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from core.composition.contents import Sketch
 from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
-from schemas.errors.pseudonyms import SecretError
+from schemas.errors.values import SecretError
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.composition.release_history import MOST_RELEASES, count_releases_since, forget_older, oldest_release_kept

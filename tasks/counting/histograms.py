@@ -20,7 +20,6 @@ from core.histograms.projections import Bundles, LinearCounting, Projection, Spa
 from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from schemas.tables import histogram_schema
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.engine.calls import Call, groups
@@ -31,7 +30,7 @@ from tasks.store.files import private_folder
 from tasks.store.keys import StepCode
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_table
+from tasks.store.tables import histogram_schema, read_table, write_table
 
 ROOM = 2
 """Sums are taken out and written at a time as far as their cells are so many times fewer than those that fit the memory."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.histograms.cells import packing_of
-from core.privacy.risk import Figures
+from core.units.losses import Figures
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.counting.chunk_histograms import read_pairs

@@ -21,7 +21,7 @@ from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
 from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
-from tasks.engine.peak_memory import release_memory
+from tasks.engine.progress import release_memory
 from tasks.store.files import clear_partial_files, clear_temporary_folders, private_folder, restrict_new_files
 from tasks.store.secret import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store

@@ -27,7 +27,7 @@ from tasks.counting.coding import Coding
 from tasks.counting.histograms import ChunkSums, load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.calls import raise_if_withdrawn
-from tasks.engine.peak_memory import release_memory
+from tasks.engine.progress import release_memory
 from tasks.lattice.promises import most_suppressed, searched_axes
 
 MOST_QIDS = 32

@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import most_cells
-from core.mondrian.classes import RowTable, column_broken_by_holders, cut_and_publish, cutting_by_persons, one_class_keeps, recode_cells
 from core.mondrian.partition import Partition, Rules, Score
 from core.mondrian.ranks import Order, is_order_free
 from core.mondrian.recoding import Cutting, PublishedClasses, total_losses
+from core.mondrian.replay import RowTable, column_broken_by_holders, cut_and_publish, cutting_by_persons, one_class_keeps, recode_cells
 from core.units.persons import RowPersons
 from schemas.job.job import Job
 from schemas.job.record_methods import Fragments, MondrianMethod

@@ -11,7 +11,7 @@ import duckdb
 
 from core.formats.proposals import ColumnProfile, Proposal
 from core.formats.value_patterns import identifying_patterns
-from core.recount.groups import normalised_sql
+from core.recount.together import normalised_sql
 from tasks.store.database import quote
 
 SAMPLE_RECORDS, MOST_LOOKED_AT = 20_000, 1_000

@@ -20,10 +20,10 @@ from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
-from core.mondrian.classes import recode_cells
 from core.mondrian.fragments import sample_mask
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
+from core.mondrian.replay import recode_cells
 from core.privacy.promise import Promise
 from core.units.class_table import table_at, without_sensitive
 from core.units.losses import certainty_penalty

@@ -24,7 +24,7 @@ from schemas.errors.values import ValuesError
 from schemas.job.formats import FORMATS, SourceFormat, format_of_connection, format_of_suffix
 from schemas.job.job import Job, load_job
 from schemas.job.source import is_address, suffix
-from schemas.reading.given_jobs import given_job
+from schemas.reading.regular_files import given_job
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample, unfit_columns
 from tasks.source.extracts import fixed_extract

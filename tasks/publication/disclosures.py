@@ -17,9 +17,9 @@ from core.recount.classes import Recount
 from core.recount.histories import TablesRecount
 from core.recount.linked import exposing_links, pseudonyms_are_persons
 from schemas.errors.refusals import AttackError, LinkedError, OverlapError, UntreatedError
-from schemas.job.attacks import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
 from schemas.job.job import Job
 from schemas.job.policy import Policy
+from schemas.job.privacy import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
 from schemas.release.figures import reported_count_text

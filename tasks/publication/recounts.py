@@ -17,9 +17,9 @@ import duckdb
 import pyarrow as pa
 
 from core.recount.classes import Recount
-from core.recount.groups import Groups
 from core.recount.people import records_of_k
 from core.recount.shares import ShareClasses, control_faults, merge_share_counts
+from core.recount.together import Groups
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
 from tasks.engine.calls import Call, groups, tasks_for
@@ -32,14 +32,18 @@ from tasks.publication.recount_calls import (
     SOURCE,
     TALLIES,
     ClassPersonArtifacts,
+    DividedMembers,
+    DividedRelease,
     RecountRequest,
     ReplacedValues,
     Written,
     count_additional_of,
     count_classes_of,
     count_persons_of,
+    counts_from_text,
     divide_written_members,
     divide_written_records,
+    files_sql,
     recount_in_one,
     recount_to_text,
     run_requests,
@@ -47,7 +51,6 @@ from tasks.publication.recount_calls import (
 from tasks.recount.original import Original
 from tasks.recount.recount import ReleaseCounts, recount_by, with_person_counts
 from tasks.recount.rows import WRONG_COLUMNS, ReleaseRows, Side
-from tasks.recount.shares import DividedMembers, DividedRelease, counts_from_text, files_sql
 from tasks.recount.spreads import models_counted, needs_source_values, source_values_relation
 from tasks.recount.verdict import CrossClassCounts, RecountBasis
 from tasks.release.files import file_error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from core.recount.classes import Recount
 from schemas.errors.base import StorageError, VerificationError
-from schemas.errors.evidence import LargeManifestError, ListedReportError
+from schemas.errors.folders import LargeManifestError, ListedReportError
 from schemas.job.job import Job, job_digest
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Document, listing

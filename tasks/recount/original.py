@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.recount.groups import RECORDS, Groups, bounded_sql, normalised_source_sql, withheld_sql
 from core.recount.people import person_condition_sql
+from core.recount.together import RECORDS, Groups, bounded_sql, normalised_source_sql, withheld_sql
 from core.recount.truth import DigestPart
 from schemas.errors.base import JobError, SourceError, listed
 from schemas.job.formats import FORMATS

@@ -23,7 +23,6 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.coverage import count_covered_rows
-from core.recount.groups import normalised_source_sql
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, read_labels
 from core.recount.labels.value_scales import value_scale
@@ -36,10 +35,10 @@ from core.recount.people import (
     persons_sql,
     source_persons_sql,
 )
+from core.recount.together import normalised_source_sql
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
-from schemas.release.manifest import published_columns, published_qids
+from schemas.release.manifest import ClaimedLevels, has_class_ranges, published_columns, published_qids
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source, with_source_types
 from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.published_labels import PublishedLabels, expect_labels, label_texts, qid_labels, way_of

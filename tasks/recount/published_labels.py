@@ -11,18 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.recount.groups import Groups
 from core.recount.labels.claimed_labels import claimed_spans, match_level_labels, match_value_labels
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_scales import is_text_type, texts_with_nulls
+from core.recount.together import Groups
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.registry.hierarchies import WidthsHierarchy
-from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
-from schemas.release.manifest import MASK, published_columns
+from schemas.release.manifest import MASK, ClaimedLevels, has_class_ranges, published_columns
 from tasks.recount.original import ReleaseAndSource, fetch_columns, with_source_types
 from tasks.store.database import quote
 

@@ -11,16 +11,15 @@ from pathlib import Path
 import duckdb
 
 from core.recount.classes import Recount, manifest_faults, recount_sql
-from core.recount.groups import RecordRelation
 from core.recount.linked import link_faults
 from core.recount.people import PersonCount
 from core.recount.risk import risk_of_files
 from core.recount.shares import ShareClasses
+from core.recount.together import RecordRelation
 from schemas.errors.base import VerificationError, counted
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, claim_of
-from schemas.release.manifest import Manifest, published_qids
-from tasks.engine.peak_memory import release_memory
+from schemas.release.manifest import ClaimedLevels, Manifest, claim_of, published_qids
+from tasks.engine.progress import release_memory
 from tasks.recount.original import Original, source_at_hand, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_person_combinations, one_values
 from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.recount.classes import column_faults
-from core.recount.groups import Groups, RecordRelation, distinct_count_sql, distinct_records_sql, with_replaced_values_sql
 from core.recount.labels.value_scales import is_text_type
+from core.recount.together import Groups, RecordRelation, distinct_count_sql, distinct_records_sql, with_replaced_values_sql
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
@@ -63,7 +63,7 @@ class ReleaseRows(ABC):
 
         Args:
             tables: Tables that are joined, by name.
-            expressions: As for ``core.recount.groups.with_replaced_values_sql``.
+            expressions: As for ``core.recount.together.with_replaced_values_sql``.
             join_clauses: As there.
         """
 
@@ -159,7 +159,7 @@ def relation_with_values(
 
     Args:
         connection: Reads the source and has what is joined.
-        source: As for ``core.recount.groups.with_replaced_values_sql``.
+        source: As for ``core.recount.together.with_replaced_values_sql``.
         expressions: As there.
         join_clauses: As there, one of each column.
     """

@@ -11,10 +11,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from core.recount.groups import Groups
 from core.recount.labels.group_levels import group_levels
 from core.recount.shares import ShareClasses, ShareSpread
 from core.recount.spreads import holder_classes_sql
+from core.recount.together import Groups
 from schemas.job.job import Job
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.privacy_kinds import PrivacyKind

@@ -31,13 +31,13 @@ from core.recount.histories import (
 from core.recount.labels.allowed_labels import count_disallowed_labels
 from schemas.errors.base import VerificationError, counted
 from schemas.job.columns import REST
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication
 from schemas.registry.treatment_kinds import treatment_kind
+from schemas.relational.fitting import TableTree
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from schemas.relational.tree import TableTree
-from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
+from schemas.release.manifest import ClaimedLevels, claimed_levels
 from tasks.recount.original import Original, sources_at_hand
 from tasks.recount.published_values import column_losses
 from tasks.recount.rows import RowsInOneDatabase

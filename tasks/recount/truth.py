@@ -23,7 +23,7 @@ from core.recount.coverage import (
     sample_groups,
     unmatched_records,
 )
-from core.recount.groups import Groups
+from core.recount.together import Groups
 from core.recount.truth import (
     DigestPart,
     digests_sql,
@@ -46,8 +46,7 @@ from core.recount.truth import (
 )
 from schemas.errors.base import listed
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.manifest import published_columns
+from schemas.release.manifest import ClaimedLevels, published_columns
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
 from tasks.recount.rows import ReleaseRows

@@ -18,8 +18,8 @@ from core.recount.untreated_tables import (
     tables_with_columns,
     text_persons_sql,
 )
+from schemas.relational.fitting import TableTree
 from schemas.relational.tables_job import TablesJob
-from schemas.relational.tree import TableTree
 from schemas.release.figures import Together
 from tasks.store.database import quote
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
 from schemas.errors.base import counted, listed
-from schemas.relational.tree import TableTree
+from schemas.relational.fitting import TableTree
 from tasks.planning.draft import drafted_k
 from tasks.planning.draft_text import Question, next_commands_sentence, normalise_words, obstacle_sentence, questions_of, yaml_name
 from tasks.planning.open_sources import job_name

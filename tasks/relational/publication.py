@@ -13,14 +13,14 @@ from typing import Any
 from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
-from schemas.job.attacks import attacks_sentence, broken_attacks
+from schemas.job.privacy import attacks_sentence, broken_attacks
 from schemas.relational.manifest import ReleasedPersons, TablesManifest, files_by_table
 from schemas.relational.table_jobs import lasting_key, tables_digest, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.release_history import forget_older, oldest_release_kept
-from tasks.engine.peak_memory import peak_rss, release_memory
+from tasks.engine.progress import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
 from tasks.publication.disclosures import check_untreated_tables, refusal_words

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
 from core.recount.histories import TablesRecount
-from schemas.job.publish import ColumnPublication, canonical_way, publications_agree
+from schemas.job.identifiers import ColumnPublication, canonical_way, publications_agree
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import most_rows_of, table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
-from schemas.errors.evidence import ManifestFormatError
+from schemas.errors.folders import ManifestFormatError
 from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import FORMAT, TablesManifest, files_by_table
 from schemas.relational.table_jobs import table_job
@@ -28,8 +28,7 @@ from tasks.release.manifest import check_names, check_no_links, tables_manifest_
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import read_secrets
 from tasks.store.work_folder import temporary_folder_of
-from tasks.verification.entries import content_faults, entry_faults, folder_faults
-from tasks.verification.other_jobs import other_tables_job_note
+from tasks.verification.entries import content_faults, entry_faults, folder_faults, other_tables_job_note
 
 MOST_BYTES = 64_000_000
 NEVER = 1 << 62

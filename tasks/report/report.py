@@ -9,9 +9,9 @@ from math import floor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from core.privacy.risk import without_masked
 from core.recount.classes import Recount, contradicted_counts
-from core.recount.groups import RecordRelation
+from core.recount.together import RecordRelation
+from core.units.losses import without_masked
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
 from schemas.job.method import METHODS

@@ -12,10 +12,9 @@ from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import plain
 from schemas.registry.privacy_kinds import models_in_job
-from schemas.release.claimed_levels import endpoint_sentences
 from schemas.release.figures import passthrough_warnings, population_sentences
 from schemas.release.increments import composition_warning
-from schemas.release.manifest import Linked, Manifest, OneValue
+from schemas.release.manifest import Linked, Manifest, OneValue, endpoint_sentences
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.claims import attack_warning, untreated_warning

@@ -20,8 +20,8 @@ from core.columns.column_types import is_coarsenable, plain_type, working_type
 from core.recoding.publishing import CountedValues, counts_in_steps, is_number, published_values, scalar_of
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.base import SourceError
+from schemas.job.identifiers import Publishing, Way, canonical_way, counts_people
 from schemas.job.job import Job
-from schemas.job.publish import Publishing, Way, canonical_way, counts_people
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.person_records import drawn_values_sql, person_number_sql
 from tasks.source.reading import read_chunk

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from schemas.errors.pseudonyms import SecretError
+from schemas.errors.values import SecretError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from schemas.registry.treatments import is_strong

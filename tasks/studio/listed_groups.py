@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from core.columns.domains import Domain
 from core.hierarchies.drafts import STAR, draft_hierarchy
-from core.hierarchies.levels import spellings
-from core.hierarchies.table import checked_table, read_table, table_levels
+from core.hierarchies.levels import checked_table, read_table, spellings, table_levels
 from schemas.errors.base import StorageError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job

@@ -23,9 +23,8 @@ from typing import Self
 from pydantic import ValidationError
 
 from core.compiling.compiled import compiled_kernels
-from core.privacy.risk import release_risk, without_masked
 from core.recount.labels.label_losses import DIGITS
-from core.units.losses import c_avg
+from core.units.losses import c_avg, release_risk, without_masked
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job, job_digest, load_job
 from schemas.job.method import METHODS

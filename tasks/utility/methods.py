@@ -11,7 +11,7 @@ from typing import NamedTuple
 from core.charts.chart import DARK_STYLE, Chart, bar_chart, short_figure
 from core.charts.scatter import line_chart
 from core.evaluation.advice import RULES, advise, summary
-from core.privacy.risk import THRESHOLD
+from core.units.losses import THRESHOLD
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.reading.model import plain

@@ -23,11 +23,11 @@ from core.evaluation.accuracy import (
     majority_share,
 )
 from core.evaluation.utility import SANITY, Floats, draw_queries, exact_meaning, mean_ncp, relative_errors, total_variation
-from core.recount.groups import normalised_source_sql
+from core.recount.together import normalised_source_sql
 from schemas.errors.base import VerificationError, listed
 from schemas.errors.methods import UtilityError
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication
 from schemas.reading.model import FrozenModel
 from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
@@ -41,7 +41,7 @@ from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
 from tasks.utility.labels import labels_of
 from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison
-from tasks.verification.other_jobs import other_job_note
+from tasks.verification.entries import other_job_note
 
 MOST_CLASSES = 100
 MOST_CATEGORIES = 1000

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from core.columns.column_types import plain_type
 from core.privacy.pseudonyms import TreatmentInputs, fingerprint, texts
 from schemas.errors.base import listed, nearest
-from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError
+from schemas.errors.values import PseudonymError
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
 from schemas.registry.treatment_kinds import treatment_kind

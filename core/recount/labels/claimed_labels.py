@@ -19,7 +19,7 @@ from core.recount.labels.value_scales import texts_with_nulls, value_scale, valu
 
 ClaimPositions = NDArray[np.int64]
 NOWHERE = -1
-_RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
+_SPAN = re.compile(r"\[(.+?) - (.+)[\])]")
 _BEYOND = re.compile(r"(>=|<=|<) (.+)")
 
 
@@ -136,7 +136,7 @@ def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> ClaimPosi
 def _bounds(label: str | None, kinds: Sequence[pa.DataType]) -> Hashable:
     """Return the two published bounds of a label of numbers, in the types of their columns."""
     ends: tuple[str | None, str | None] = (label, label)
-    if label is not None and (found := _RANGE.fullmatch(label)):
+    if label is not None and (found := _SPAN.fullmatch(label)):
         ends = found[1], found[2]
     elif label is not None and (found := _BEYOND.fullmatch(label)):
         ends = (found[2], None) if found[1] == ">=" else (None, found[2])

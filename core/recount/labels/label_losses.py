@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import Row
 from core.recount.labels.value_scales import calendar_days
-from schemas.release.claimed_levels import NULL_MEMBER
-from schemas.release.manifest import MASK
+from schemas.release.manifest import MASK, NULL_MEMBER
 
 Number: TypeAlias = int | Fraction
 Reach: TypeAlias = tuple[Number | None, Number | None]

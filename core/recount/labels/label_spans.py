@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from core.recount.labels.label_readers import LabelAxis
 from core.recount.labels.value_scales import Span
 from schemas.registry.hierarchies import WidthsHierarchy, decimals
-from schemas.release.claimed_levels import NULL_MEMBER
-from schemas.release.manifest import MASK
+from schemas.release.manifest import MASK, NULL_MEMBER
 
 NOTHING: Span = (0, 0)
 DIGITS = 15

@@ -26,7 +26,8 @@ from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_his
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, WantedClasses, Way, class_persons, code_ranks
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
-from tasks.relational.making.withholding import write_published
+from tasks.relational.making.withholding import choose_levels, write_published
+from tasks.relational.making.writing import ReleasedTables
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
@@ -362,3 +363,23 @@ def _refusal(given: HistoryTables, faults: list[str | None]) -> HistoryError:
     if "rows" in faults:
         return HistoryError.rows_fail(most)
     return HistoryError.nobody_left(given.persons)
+
+
+def choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
+    """Run the job's method, by levels or by classes; return the outcome and the tables to release."""
+    if given.job.is_local:
+        chosen = choose_classes(given)
+        return chosen.outcome, ReleasedTables.of(given, (), chosen.published, release, chosen.matched)
+    outcome, published = choose_levels(given)
+    return outcome, ReleasedTables.of(given, outcome.node, published, release, {})
+
+
+def penalties_of_rows(released: ReleasedTables, table: str) -> NDArray[np.float64]:
+    """Return the summed penalties of each row's values at their published levels, shape (rows,)."""
+    if not released.node:
+        return penalties_of_aligned_rows(released, table, released.matched[table])
+    numbers, total = released.numbers(table), np.zeros(released.tables[table].rows)
+    of_nodes = NodeCosts(released).penalties
+    for axis in released.axes_of([table]):
+        total += of_nodes[axis][released.node[axis]][numbers[3 + released.lattice_axes[axis].place]]
+    return total

@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 
 from core.relational.histories import class_of_each
 from core.relational.kernels import NOWHERE
-from core.relational.person_axes import leaf_ranks, rank_profiles, row_count_axis, value_axis
-from core.relational.person_cuts import PersonAxis, Splits, allowed_classes, cut_persons
+from core.relational.person_cuts import (
+    PersonAxis,
+    Splits,
+    allowed_classes,
+    cut_persons,
+    leaf_ranks,
+    rank_profiles,
+    row_count_axis,
+    value_axis,
+)
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item

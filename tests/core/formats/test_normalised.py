@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from core.columns.column_types import ALL, MISSING, normalised, spelling_counts
-from core.recount.groups import normalised_sql
+from core.recount.together import normalised_sql
 
 SOME = [
     "HIV",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from core.columns.data_parallel import limit_threads
 from core.kmember.blocks import improve_blocks, make_best_steps
+from core.kmember.class_dissolution import grow_classes
 from core.kmember.classes import Classes, build_classes, cost_with, reprice_class
-from core.kmember.growing import grow_classes
 from core.kmember.partition import Effort, RecordsToGroup, record_digests
 from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, price_with
 from core.mondrian.partition import Rules, partition

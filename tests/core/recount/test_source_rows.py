@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.groups import NUMBER, bounded_sql, withheld_sql
+from core.recount.together import NUMBER, bounded_sql, withheld_sql
 from tests.laws import tried
 
 PERSONS = {"a": False, "b": True}

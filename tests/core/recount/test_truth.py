@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from core.recount.groups import RecordRelation
+from core.recount.together import RecordRelation
 from core.recount.truth import BUCKETS, DigestPart, excess_records_sql, part_number_sql, released_digests, source_digests
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 
-from schemas.errors.pseudonyms import SecretError
+from schemas.errors.values import SecretError
 from schemas.job.job import hierarchy_digests, job_digest, load_job
 from tasks.attacks.release_attack import attack_code
 from tasks.report.page import report_code

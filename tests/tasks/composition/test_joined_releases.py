@@ -10,7 +10,7 @@ import pytest
 
 from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
-from schemas.job.publish import SHARED
+from schemas.job.identifiers import SHARED
 from schemas.release.increments import Overlap
 from tasks.composition import overlaps, pseudonym_families
 from tasks.composition.earlier import Earlier

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.recount.groups import Groups, RecordRelation
+from core.recount.together import Groups, RecordRelation
 from schemas.job.job import Job
 from tasks.recount import people, verdict
 from tasks.recount.people import COMBINATIONS, HELD, one_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from core.recount.groups import RecordRelation
+from core.recount.together import RecordRelation
 from tasks.recount.recount import count_classes
 from tasks.recount.rows import COPIES, RowsInOneDatabase
 

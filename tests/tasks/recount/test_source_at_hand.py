@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.recount.groups import Groups
+from core.recount.together import Groups
 from schemas.errors.base import VerificationError
 from schemas.job.job import Job, hierarchy_digests, load_job
-from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.manifest import ClaimedLevels
 from tasks.recount import recount as recounts
 from tasks.recount.original import (
     NOT_AT_HAND,
