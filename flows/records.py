@@ -36,7 +36,6 @@ def anonymise_records(job: Job, way_for: Callable[[Job, Coding], Way]) -> Publis
     """Run a job whose method recodes single records; return its verified and published release.
 
     Args:
-        job: The job.
         way_for: Returns how the records are recoded, once the domains are known.
 
     Raises:

@@ -164,7 +164,6 @@ def inference_by_class(
     Where no class fits, it is the most frequent value of the release.
 
     Args:
-        release: The release.
         column: The sensitive column.
         people: People of the release who have a value.
         control: The control group, likewise.

@@ -84,8 +84,6 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
     Args:
         columns: Shape (QIDs, size or more), the points of the partition.
-        size: How many there are.
-        row: The record.
         metric: What the columns are.
         gaps: Shape (size or more,), written to.
     """
@@ -159,7 +157,6 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
     a length and the chains of all its neighbours have length 0.
 
     Args:
-        points: The records.
         classes: Shape (n,), int32, the partition of each record.
         k: Neighbours.
         chaining: ``paper`` chains the neighbours in the order of their distance, the last edge weighing most; ``tang`` chains each to the

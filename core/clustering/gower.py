@@ -57,7 +57,6 @@ class Points:
 
     Attributes:
         rows: Shape (n, columns), int32, C-contiguous: numerical columns first.
-        metric: How they are compared.
     """
 
     rows: Rows
@@ -169,7 +168,6 @@ def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) ->
 
     Args:
         first: Shape (n, QIDs).
-        row: Which row of it.
         second: Shape (n', QIDs).
         other: Which row of that.
         metric: What the columns of the points are.

@@ -40,7 +40,6 @@ class Criteria:
         promise: What is promised.
         values: Shape (n,) per sensitive column that the promise looks at: the code of each record.
         source_counts: Shape (values,) per column: how often each value occurs in the whole source.
-        unit: Whose the records are.
     """
 
     promise: Promise
@@ -163,7 +162,6 @@ def _harmless(halves: Segments, made: NDArray[np.int64], classes: NDArray[np.int
         halves: Shape (nodes, 2, 2), where both halves of each begin and end.
         made: Shape (classes,), the classes by their places.
         classes: Shape (n,), the class of each record.
-        criteria: The model.
     """
     if not len(halves):
         return np.zeros(0, np.bool_)
@@ -183,7 +181,6 @@ def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArra
 
     Args:
         parts: Shape (n,), the half of each record, two for each node one after the other; SUPPRESSED for none.
-        nodes: How many there are.
         criteria: The model.
     """
     telling = np.zeros(nodes, np.bool_)

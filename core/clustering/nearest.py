@@ -254,8 +254,6 @@ def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -
     It has the least sum of distances to the others; of equals the first is taken.
 
     Args:
-        points: The records.
-        order: Records class by class.
         ends: Shape (classes + 1,), where the classes end.
     """
     return order[_medoids(points.rows[order], ends, points.metric)]

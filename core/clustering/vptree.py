@@ -101,7 +101,6 @@ class VantageTree:
         """Put each segment's near records first in ``order``; return the number of near ones, 0 if not split.
 
         Args:
-            points: The records.
             order: Shape (n,), the records segment by segment; changed.
             segments: Shape (s, 2), where each begins and ends; 2k records or more.
             draws: Shape (s, 2), uniform on [0, 1), for the vantage points.

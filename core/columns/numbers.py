@@ -233,7 +233,6 @@ def position_finder(values: pa.Array, other: int) -> Finder:
 
     Args:
         values: Shape (m,), distinct, without null; floats have one zero and no NaN.
-        other: The position of all other values.
     """
     if len(values) <= SEARCHED or pt.is_boolean(values.type):
         return lambda column: filled(pc.index_in(column, value_set=values), other)

@@ -30,7 +30,6 @@ class Frame:
     """The layout of a lattice picture.
 
     Attributes:
-        width, height: Of the picture.
         left_edge, top: Of the nodes.
         legend: Upper left corner of the legend.
         box: Width of a node.

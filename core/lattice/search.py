@@ -81,7 +81,6 @@ def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice:
     Args:
         tags: In the lattice's shape, PASSES, FAILS, CUT or UNKNOWN.
         evaluated: Of each node that was rolled up, whether no more records than allowed are suppressed there.
-        lattice: The nodes.
     """
     statuses = np.where(tags == FAILS, FAILED, BOUNDED)
     for node, admitted in evaluated.items():
@@ -155,7 +154,6 @@ class SearchResult:
         loss: Its losses.
         nodes_passing: How many nodes of the lattice are known to pass; with a limit of suppression and a model that is more than its
             ``relaxed`` part, how many pass that part. None if they were not counted (``core.lattice.branch_and_bound``).
-        nodes: How many there are.
         evaluated: How many were rolled up.
         unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
         roots: The roots whose histograms were searched, in order.

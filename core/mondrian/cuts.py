@@ -200,7 +200,6 @@ def cut_all(
     """Cut nodes until no cut is allowed or a refusal ends it, reordering ``rows``; return class starts.
 
     Args:
-        rows: All rows.
         small: Nodes of at most so many rows are not cut, for another thread to cut; 0 for none.
         scale: As of ``cut_of``, like all that follows.
 

@@ -31,7 +31,6 @@ def is_allowed_cut(
     Args:
         rows: All rows.
         bounds: First row of the node and one past its last.
-        cut: The cut.
         left: Records of the left half.
         weight: Records of both.
         k: Persons that both must have; records where the job has no person column.

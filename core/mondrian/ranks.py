@@ -93,7 +93,6 @@ def _learnt(listed: Sequence[NDArray[Any]], counts: NDArray[np.int64], order: Or
     Args:
         listed: By level, finest first, shape (values,): where the group of each value is listed.
         counts: Shape (values,), records of each.
-        order: Which.
     """
     parents, found = np.zeros(len(counts), np.int64), []
     for level in reversed(listed):

@@ -142,10 +142,8 @@ def label_partition(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], 
     """Label the classes of a partition, merge classes of equal labels, and sum their losses.
 
     Args:
-        cutting: How.
         codes: Shape (rows, QIDs, …).
         weights: Shape (rows,), records per row.
-        made: The partition.
     """
     order = made.order.astype(np.int64)
     # reduceat gives an empty range the value at its start; no class is empty.

@@ -68,7 +68,6 @@ class RowTable:
         Args:
             rules: Name the sensitive columns.
             owners: Shape (rows,), the class of each; -1 for one that is in none.
-            size: How many classes there are.
         """
         spreads: dict[str, Spread] = {
             column: self.unit.spread(owners, codes, whole)

@@ -143,8 +143,6 @@ def class_keeps(
         person_count: Persons of the class; as many as records where the job has no person column.
         counts: Records, or persons, by sensitive code; 0 but for ``present``.
         present: The codes that occur, in its first ``size`` entries.
-        size: How many there are.
-        column: The sensitive column.
         demands: What is asked.
     """
     null = demands.nulls[column]

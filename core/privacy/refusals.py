@@ -166,7 +166,6 @@ def _hold(
         possible: Shape (2, values): which values each person in a half may hold; written to.
         lacked: Shape (2, values): which values each person in a half may be without; written to.
         codes: As of ``refusal_discloses``, like ``totals``, ``sizes`` and ``persons``.
-        half: The half.
         held: Where the value is among ``codes``.
         fewest: How many hold it at least.
     """

@@ -43,8 +43,6 @@ def generalise(
         way: Left out, numbers and dates become intervals and all else goes by its hierarchy, as does what may not be published exactly.
         codes: Shape (n,), the code of each row.
         sets: The rows of each class.
-        domain: Of the QID.
-        hierarchy: Of the QID.
         intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
         ends: Where intervals may end; at the values of the class if left out.
     """

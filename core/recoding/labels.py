@@ -114,8 +114,6 @@ def label_qid(
     Args:
         codes: Shape (n,), the code of each record.
         sets: The records of each class.
-        domain: Of the QID.
-        hierarchy: Of the QID.
         style: How ranges and groups are written.
         least: Shape (classes,), the finest level that may be published for a categorical QID, -1 for any; any if left out.
         ends: Where ranges may end; at the values of the class if left out.

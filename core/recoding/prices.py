@@ -33,8 +33,6 @@ class LabelPrices:
 
     Attributes:
         way: How; None for the usual way.
-        domain: Of the QID.
-        hierarchy: Of the QID.
         ends: Where ranges may end; None for the values of a class.
     """
 

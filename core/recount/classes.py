@@ -27,13 +27,10 @@ class Recount:
     """Counts of records, classes and privacy models in the written files.
 
     Attributes:
-        records: Number of records.
         classes: Number of equivalence classes.
         min_class: Records in the smallest class; 0 if there is none.
         failing: Classes with fewer than k records.
-        exposed: Records in these.
         masked: Records with ``*`` in every QID.
-        sizes: Number of classes by size.
         measured: By promise (``l``, ``t``) and sensitive column, the worst of all classes, in the unit of the promise.
         withheld: Records with ``*`` by QID; empty where that was not counted.
         source: Records of the source; None where it was not available.
@@ -98,9 +95,6 @@ class Recount:
         """Return how many units have ``*`` in every quasi-identifier, and how many of them are masked.
 
         Units are those of k. The second number is 0 where persons count and other records have ``*`` everywhere as well.
-
-        Args:
-            masked_records: Masked records.
         """
         if self.persons is None:
             return self.masked, masked_records
@@ -269,8 +263,6 @@ def contradicted_counts(manifest: Manifest, recount: Recount, *, same_k: bool = 
     """Return messages on counts of records, classes and persons that manifest and files state differently.
 
     Args:
-        manifest: The manifest.
-        recount: The counts of the files.
         same_k: Whether persons were counted by the manifest's k.
     """
     claims = {

@@ -70,7 +70,6 @@ def unexpected_ends(
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps of the source.
         people: Shape (m,), how many people count at each, each person at one of theirs.
-        spec: The hierarchy.
         k: People.
         labels: As text; what is no range ends nowhere.
     """

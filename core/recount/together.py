@@ -226,7 +226,6 @@ def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Seque
     wide it is.
 
     Args:
-        release: What is read.
         columns: Quoted names of the columns.
         qids: Quoted names of the published quasi-identifiers.
     """
@@ -270,7 +269,6 @@ def contents_sql(combinations: str, class_table: str, person_table: str, qid_cou
         class_table: What is read as ``class`` and ``label_0`` …
         person_table: What is read as ``class``, ``person``, ``records`` and, by kind of column, the digest of what is published there.
         qid_count: How many published quasi-identifiers there are.
-        kind: Of the columns.
         table: Name of the table.
     """
     same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
@@ -320,9 +318,7 @@ def combination_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount],
     Manifests of older versions have no such counts.
 
     Args:
-        manifest: The manifest.
         counts: The counts, by kind of column.
-        unit: The unit of the counts.
         unit_count: How many units the files have.
     """
     faults = []

@@ -273,7 +273,6 @@ def rank_profiles(persons: Integers, ranks: Integers, person_count: int) -> Inte
     Args:
         persons: Shape (rows,), whose row each is.
         ranks: Shape (rows,), from 0.
-        person_count: How many persons there are.
     """
     found = np.full((3, person_count), NO_ROW, np.int64)
     if not len(persons):

@@ -139,7 +139,6 @@ def risk_of(table: ClassSizes, suppressed_records: int = 0, threshold: Decimal =
     Args:
         table: The classes, without those of suppressed records.
         suppressed_records: Records that are dropped or masked.
-        threshold: τ.
     """
     counts: Figures = {"records": table.records, "classes": int(table.classes.sum()), "suppressed": suppressed_records}
     if not table.records:

@@ -98,7 +98,6 @@ def spellings_of(columns: Sequence[pa.Array], row_count: int) -> PersonSpellings
 
     Args:
         columns: What names a person, one array of shape (rows,) per column, in their working types or dictionaries of these.
-        row_count: Number of records.
     """
     persons, first = np.unique(digests_of(columns, row_count), return_index=True)
     persons, first = persons[persons != NOBODY], first[persons != NOBODY]

@@ -66,7 +66,6 @@ class Studio:
 
     Attributes:
         path: The job file; None until one is named.
-        works: What takes long.
         messages: Sentences for the next page.
     """
 

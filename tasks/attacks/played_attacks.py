@@ -161,8 +161,6 @@ def _against_people(
     """Run linkage, membership and inference attacks against people and a control group.
 
     Args:
-        plan: The plan of the attacks.
-        release: The release.
         people: People of the release.
         control: Other people: left out of the release, or made up.
         valued_control: People left out, with known values; None to exchange the values of ``people`` instead.
@@ -196,9 +194,6 @@ def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, 
     """Attack people of the source; return guesses, not to be published; empty without records or people.
 
     Args:
-        plan: The plan of the attacks.
-        coded: The release.
-        source: The source.
         published: Hexadecimal texts in the release.
     """
     release, random = coded.release, plan.random()

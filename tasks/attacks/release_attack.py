@@ -52,7 +52,6 @@ class PlayedAttacks(NamedTuple):
     Attributes:
         labels: Figures of attacks on people as labels show them; they follow from the data files and may be published.
         source: Figures of attacks on people of the source; they are for its holder only.
-        basis: The settings of the attacks.
     """
 
     labels: tuple[AttackFigures, ...]
@@ -83,7 +82,6 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
     """Run all attacks against a release's files; return the figures and, as text, which did not run.
 
     Args:
-        job: The job.
         settings: The number of people and the seed.
         attacked: The files and their source.
         spill: Folder for DuckDB's spill files.

@@ -186,8 +186,6 @@ def read_source_people(
     Args:
         connection: The database.
         job: Says which columns have which role.
-        original: The source.
-        coded: The release.
         seed: Draws the sample.
         with_identifiers: Whether identifiers are read too.
     """

@@ -62,7 +62,6 @@ def run_comparison(run: Run, function: Callable[..., FiguresOrReason], *argument
     UnmeasuredError ends it where the comparison says why it could not be made.
 
     Args:
-        run: The run.
         function: The comparison, wrapped by ``returning_reason``; a function of a module.
         *arguments: Its arguments.
         here: Whether only this process can read its inputs.
@@ -100,9 +99,7 @@ class Ours(NamedTuple):
     """The job, the recoding and the source of the current run.
 
     Attributes:
-        job: Its job.
         recoded: Domain table and recoding of the source's cells.
-        source: The source.
     """
 
     job: Job
@@ -128,7 +125,6 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
     Args:
         ours: Job, recoding and source of this run.
         entry: The history entry of the earlier release.
-        overlap: The two releases.
         store: Holds the histograms.
     """
     job, (domain, recoding), source = ours

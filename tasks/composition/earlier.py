@@ -38,8 +38,6 @@ class KnownRecords:
     They are computed on demand, once for the same columns.
 
     Attributes:
-        run: The run.
-        source: Its source.
         most: At most how many units the source has by what the release states; None where the release states how many.
     """
 

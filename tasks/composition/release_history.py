@@ -116,8 +116,6 @@ def write_entry(
 
     Args:
         run: The run that made it.
-        manifest: Its manifest.
-        source: Its source.
         persons: The persons of each class.
         parts: Its records with their classes and digests.
         digested: The columns of these digests.

@@ -36,7 +36,6 @@ def write_chunk_histogram(given: ChunkReading, chunk: Chunk, path: Path, batches
 
     Args:
         given: Names the axes.
-        chunk: What is read.
         path: Gets the cells.
         batches: The rows of the axes, where they are at hand.
     """
@@ -73,7 +72,6 @@ def packed_records(
 
     Args:
         given: Names the axes, and has the chunk's domains, or gets them.
-        chunk: What is read.
         others: Further columns.
         loaded_batches: The rows of the axes, where they are at hand and nothing further is asked for.
 

@@ -117,7 +117,6 @@ def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: It
 
     Args:
         given: Names the columns.
-        chunk: What is read.
         path: Gets the digests.
         batches: Its rows with these columns as they are published, where they are at hand and the job names no person.
     """
@@ -150,8 +149,6 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
 
     Args:
         job: Names the persons.
-        columns: Which columns.
-        chunk: What is read.
         batches: As for ``digest_contents``.
     """
     person = job.columns.person

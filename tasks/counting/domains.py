@@ -104,7 +104,6 @@ def write_chunk_domains(given: ChunkReading, chunk: Chunk, path: Path, row_cache
 
     Args:
         given: Names the columns.
-        chunk: What is read.
         path: Gets the counts.
         row_cache: Keeps what was read, if anything is.
     """

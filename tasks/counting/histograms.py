@@ -59,7 +59,6 @@ def write_root_histogram(given: RootTable, merge: Merge, path: Path, beside: Seq
     """Sum chunk histograms at the root and write them to ``path``, sorted by cell; return the cell count.
 
     Args:
-        given: Has the root.
         merge: Histograms of chunks at the finest node; bundles are of the root.
         path: Gets the sum.
         beside: Further accumulators of the chunks' cells, used where these are read one by one for a coarser root.
@@ -244,7 +243,6 @@ class ChunkSums:
 
     Attributes:
         table: The domain table of the run.
-        parts: The histograms.
     """
 
     table: DomainTable

@@ -32,7 +32,6 @@ class Lineage(NamedTuple):
     Attributes:
         release: Address of its folder.
         sources: Addresses of the folders or files that the job names, each once.
-        facts: Figures of the manifest.
     """
 
     release: str

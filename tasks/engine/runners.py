@@ -35,11 +35,7 @@ if TYPE_CHECKING:
 
 
 class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
-    """Task runner that keeps Prefect's tasks on threads and sends chunk functions to processes.
-
-    Args:
-        workers: How many.
-    """
+    """Task runner that keeps Prefect's tasks on threads and sends chunk functions to processes."""
 
     def __init__(self, workers: int) -> None:
         super().__init__(max_workers=MOST_TASKS)

@@ -45,7 +45,6 @@ class SearchRequirements(NamedTuple):
 
     Attributes:
         promise: The privacy requirements of every class.
-        records: How many records there are.
         k: Fewest persons or records of a published class.
         people: Their persons; None where the job has no person column.
     """
@@ -64,7 +63,6 @@ class SearchRequirements(NamedTuple):
 
         Args:
             root: With the sensitive columns as last axes.
-            sensitive: Domains of the sensitive columns.
         """
         persons = self.persons_of_cells(root)
         return None if persons is None else SelectedPersons.of(persons, [root], sensitive)
@@ -79,7 +77,6 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
     """Search the node of least loss within memory and effort, raising if cancelled; None if none passes.
 
     Args:
-        job: The job.
         coding: Domains and hierarchies.
         requirements: The privacy requirements, and the records.
         first: Histogram of the first root.
@@ -142,10 +139,8 @@ def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residua
     """Search the best node for suppressed records, at most half suppressed again; None if none passes.
 
     Args:
-        job: The job.
         coding: Domains and hierarchies.
         promise: The privacy requirements of every class.
-        left: The suppressed records.
     """
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
     axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])

@@ -62,8 +62,6 @@ def write_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) 
         job: Gives the names.
         statuses: In the shape of the searched lattice; sensitive columns are axes of one level, after the QIDs.
         node: The chosen node.
-        store: The store.
-        key: The key of the search.
     """
     names = [qid.name for qid in job.columns.quasi_identifiers]
 
@@ -168,7 +166,6 @@ class SearchedCells(NamedTuple):
 
     Attributes:
         root: The first root, and with ``root: dense`` the only one.
-        histogram: Its cells.
         parts: The chunks' histograms, from which further roots are added up.
         pairs: Their pairs of person and cell; none where the job has no person column.
         chunks: Counts the cells of further roots; without it the searching process reads the chunks' histograms.

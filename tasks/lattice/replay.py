@@ -92,7 +92,6 @@ def apply_given_node(job: Job, coding: Coding, requirements: SearchRequirements,
     """Return the unsearched result for the node of ``histogram``; raise if it suppresses over the limit.
 
     Args:
-        job: The job.
         coding: Domains and hierarchies.
         requirements: The privacy requirements.
         histogram: The cells of the node.

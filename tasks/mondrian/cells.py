@@ -136,7 +136,6 @@ class CutCells(NamedTuple):
 
     Attributes:
         histogram: The cells at full resolution.
-        sizes: Number of cells by their size.
         parts: The chunks' histograms.
         pairs: Their pairs of person and cell; none where the job has no person column.
     """
@@ -191,9 +190,7 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
     One class that fails by a value's holders alone raises nothing yet: each of two halves may have few enough of them.
 
     Args:
-        job: The job.
         cutting: The cutting rules where records are counted.
-        rows: All rows.
     """
     figures = rows.unit.figures()
     if figures is None:
@@ -209,10 +206,7 @@ def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedCl
     """Raise ``PrivacyError`` if rows stayed one class in which too many persons hold one value.
 
     Args:
-        job: The job.
         cutting: The cutting rules, as returned by ``cutting_by``.
-        rows: All rows.
-        published: Their classes.
     """
     if rows.unit.adds_up or len(published.sizes) > 1:
         return
@@ -224,9 +218,7 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
     """Cut rows; return partition and labelled classes; raise ``PrivacyError`` if all fail as one class.
 
     Args:
-        job: The job.
         cutting: The cutting rules where records are counted.
-        rows: All rows.
     """
     cutting = cutting_by(job, cutting, rows)
     made, published = cut_and_publish(cutting, rows)

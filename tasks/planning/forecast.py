@@ -91,10 +91,8 @@ def forecast_of(job: Job, coding: Coding, chunk_histograms: Sequence[Artifact], 
     The more records, the less every method loses: of all records less than of a sample.
 
     Args:
-        job: The job.
         coding: Domains and hierarchies.
         chunk_histograms: Histograms of the chunks at the finest node.
-        store: Has them.
 
     Returns:
         None where persons count, who are not in the sample as they are in the source, and where a sample has fewer than k records.
@@ -137,7 +135,6 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
     """Return the GCP of the records in a sample of cells if released by a method.
 
     Args:
-        job: The job.
         coding: Domains and hierarchies.
         way: The method.
         sample: The records' cells: with axes of sensitive columns by k and all models of these, else by k alone.

@@ -172,7 +172,6 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
     """Give quasi-identifiers existing or drafted CSV hierarchies; return proposals and files written.
 
     Args:
-        front: The source.
         proposals: For all columns.
         out: The job file; hierarchies are written into a folder next to it.
     """

@@ -225,7 +225,6 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
         ending: Copies of objects are gone when it is closed.
         source: What the job says under ``source``.
         name: Of the job, for its work folder.
-        folder: Of the job.
     """
     job = _stand_in(source, name, folder)
     restrict_new_files()

@@ -196,7 +196,6 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     The run counts none of it again.
 
     Args:
-        job: The job.
         quick: Whether to leave out how unique the records are, which needs the counts of phase 2.
     """
     check_hierarchies(job)

@@ -62,7 +62,6 @@ def parquet_sample(
     """Return the sample of Parquet files; with ``hive``, also the columns their folders name.
 
     Args:
-        files: The files.
         hive: Whether folders name columns.
         names: What a user calls the files, if not by their paths.
     """

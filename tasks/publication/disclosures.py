@@ -75,7 +75,6 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
     """Attack written files; return the figures, None if turned off; raise ``AttackError`` if refused.
 
     Args:
-        run: The run.
         written: The files.
         source: What they were made of.
     """
@@ -159,7 +158,6 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_perso
     """Return, per set of joining columns, artefacts of digests of what is published beside pseudonyms.
 
     Args:
-        run: The run.
         written: The data files.
         payload: The columns that they publish besides quasi-identifiers.
         class_persons: Who is in which class, for jobs that name persons.

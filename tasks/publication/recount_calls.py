@@ -94,7 +94,6 @@ def divide_members(
         connection: The database.
         job: The job.
         people: Where they are, or a part of them, with all classes.
-        share_count: How many there are.
         keep: Returns what keeps tables of a kind.
         first: Whether what the classes publish is set apart too; another part's task does it where it is not.
     """
@@ -169,8 +168,6 @@ class Written(NamedTuple):
     """A release's written data files, where they are, and how they are read.
 
     Attributes:
-        release: Whose files they are.
-        files: The files.
         layout: How CSV files are read.
         staging: Where they are; None for those that are in the target by now, which is in a store.
         claim: The levels that their labels are said to be of; None where classes have labels of their own.
@@ -276,7 +273,6 @@ class ReplacedValues(NamedTuple):
     Attributes:
         tables: Tables that are joined, by name.
         columns: As for ``core.recount.together.with_replaced_values_sql``.
-        joins: As there.
     """
 
     tables: Mapping[str, Artifact] = {}

@@ -64,12 +64,7 @@ PHASE = "verify"
 
 @dataclass
 class RecountTasks:
-    """Maker of a recount's calls to tasks of the run, with the memory of a task.
-
-    Attributes:
-        run: The run.
-        job: The job as tasks have it.
-    """
+    """Maker of a recount's calls to tasks of the run, with the memory of a task."""
 
     run: Run
     job: Job
@@ -187,7 +182,6 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, class_per
     """Recount written files, by shares of classes on a cluster; return counts, raise on a broken promise.
 
     Args:
-        run: The run.
         written: The files.
         source: What they were made of.
         class_persons: Who is in which class, for jobs that name persons.
@@ -214,7 +208,6 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_p
     """Recount written files in tasks of a share of classes each; return counts, raise on a broken promise.
 
     Args:
-        run: The run.
         written: The files.
         source: What they were made of.
         class_persons: Who is in which class, for jobs that name persons.

@@ -209,7 +209,6 @@ class ReleaseAndSource:
         rows: Of the release and of the source.
         unmasked: What the release is read as without the records that publish ``*`` in every quasi-identifier; ``release`` where none is so
             or all are.
-        original: The source.
         types: DuckDB's types of the source's columns.
         published: Those of the release's columns.
         names: The columns that are published as they are.

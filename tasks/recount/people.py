@@ -47,7 +47,6 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
     The persons' values are then in the database, for ``values_of_people``.
 
     Args:
-        connection: The database.
         job: Says what a class must reach, and which values are promised something of.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
@@ -74,7 +73,6 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 
     Args:
         connection: The database, in which persons were counted.
-        job: The job.
         files: Where the persons are.
     """
     counted = {}
@@ -150,7 +148,6 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
 
     Args:
         connection: The database, in which they were counted.
-        job: The job.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
         column: The sensitive column.
@@ -195,7 +192,6 @@ def columns_to_combine(
 
     Args:
         published: The columns of the files.
-        qids: Those of quasi-identifiers.
         sensitive: The sensitive ones.
         pseudonyms: Those that are published in the place of identifiers.
     """
@@ -241,7 +237,6 @@ def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, f
     must have those labels. Nothing is counted where the job names no persons, or the files lack what their records publish.
 
     Args:
-        job: The job.
         connection: The database, in which the combinations of labels were put in a table.
         files: Where the persons are, if they are known.
     """

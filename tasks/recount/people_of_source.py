@@ -218,7 +218,6 @@ def _class_sizes_sql(job: Job, release: str, people: PeopleFiles | None) -> str:
 
     Args:
         job: Says which columns are published.
-        release: What is read.
         people: Who is in the classes; None where records are counted.
     """
     columns = ", ".join(f"{quote(name)} AS label_{number}" for number, name in enumerate(published_qids(job)))

@@ -34,7 +34,6 @@ class PublishedLabels:
         number: Its position in the job.
         name: Its name in the source.
         columns: Quoted names of the columns under which it is published.
-        spans: What its labels cover.
         released: Shape (labels,), records with each label.
         source: Shape (positions,), records with each value, those with a null last.
         order: Shape (values,), the position of each value in ascending order, a null last if there is one.
@@ -98,8 +97,6 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     Labels of no claimed level are not refused: the result is then not ``claimed``, and they are read in any form.
 
     Args:
-        job: The job.
-        sides: Release and source.
         number: The position.
         claim: The levels that the labels are said to be of, if they are of any.
     """
@@ -129,8 +126,6 @@ def labels_of_levels(
     """Return value positions and label spans by the claimed levels; None if a label is of none of them.
 
     Args:
-        job: The job.
-        sides: Release and source.
         qid: The quasi-identifier.
         values: Its values in the source, ascending, a null last if there is one.
         columns: What is published.

@@ -86,7 +86,6 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, units: Uni
 
     Args:
         job: Says how columns are published.
-        rows: Of the release and of the source as it is.
         original: The source.
         units: Who has which value, where the source alone does not say it.
     """
@@ -223,7 +222,6 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
     """Return by name the information loss of each quasi-identifier that the source has.
 
     Args:
-        job: The job.
         rows: Of the release.
         original: Has the types of the source's columns; none of its values is looked at.
     """

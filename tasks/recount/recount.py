@@ -154,11 +154,8 @@ def written_rows(
     """Yield a DuckDB connection, the SQL relation of data files, and their columns' faults as sentences.
 
     Args:
-        job: The job.
-        files: The data files.
         spill: Folder for DuckDB's spill files.
         release_name: How the release is called in a message.
-        layout: How CSV files are read.
         last: As for ``connect``.
     """
     faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
@@ -185,7 +182,6 @@ def count_in_classes(
     """Return sizes, persons and sensitive values of the classes of records in one database.
 
     Args:
-        job: The job.
         connection: The database.
         source: What it reads the data files as, or a share of their records.
         people: Where the persons of the classes are, or of these.
@@ -209,7 +205,6 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     """Return linked persons, population rows, combinations and faults of values of few people.
 
     Args:
-        job: The job.
         connection: The database, with the table of combinations where persons are counted.
         source: What it reads all records as.
         people: Who is in the classes, for jobs that name persons.
@@ -268,7 +263,6 @@ def verify_against(
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 
     Args:
-        job: The job.
         release: The folder.
         original: The source, if it is at hand.
         people: Where the run folder keeps its persons, if it does.

@@ -90,7 +90,6 @@ def table_as_read(
         qids: Its quasi-identifiers.
         key: The columns of its key.
         referring: The columns that refer to each other table.
-        tree: All tables.
         sensitive: Columns of which something is promised.
     """
     return ReadTable(
@@ -194,7 +193,6 @@ class AskedHistories:
     """The promise on histories: table tree, k, rows an intruder knows, and bounds on rows.
 
     Attributes:
-        tree: Its tables.
         k: Persons who share each history, at least.
         known_rows: Rows of each table that an intruder knows; None for all rows.
         most_rows: The most rows that a person may have, by table; tables without a bound are not in it.

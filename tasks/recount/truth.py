@@ -97,7 +97,6 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
     """Check the label combinations of randomly drawn classes by the source; return faults, classes drawn.
 
     Args:
-        sides: Release and source.
         labels: Of all quasi-identifiers.
     """
     columns, rows, drawn = [one.columns for one in labels], sides.rows, drawn_number()
@@ -182,7 +181,6 @@ def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: 
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.
-        rows: Of the release and of the source.
         original: The source.
         claim: The levels that labels are said to be of, where they are of any.
     """

@@ -105,8 +105,6 @@ def count_untreated(
     Args:
         connection: The database.
         tables: As ``UntreatedTables.carried`` returned them when rows were joined.
-        untreated: The columns.
-        tree: The tables.
         k: What a history must reach.
         known_rows: Rows of each table that an intruder knows; None for all.
     """

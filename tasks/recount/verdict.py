@@ -55,7 +55,6 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
     Args:
         job: Says where ranges end.
-        rows: Of the release and of the source.
         original: The source.
         shared_by: How many people share each range end, as the release says. If that is more than k, k share them too, though at
             other places than k would have.
@@ -156,8 +155,6 @@ def verdict_of(
     """Compare counts with job and source; return the completed recount and all faults; raise none.
 
     Args:
-        job: The job.
-        rows: Of the release and of its source.
         classes: What was counted in classes.
         additional: The counts that needed all classes at once.
         original: The source, if it is at hand.

@@ -44,7 +44,6 @@ class RowBatch(NamedTuple):
     """A batch of rows of one table, with their persons and digests.
 
     Attributes:
-        first: The number of the first.
         whose: Shape (rows,), the person of each row, -1 for orphans.
         digests: Shape (rows,) for each column that was asked for.
     """
@@ -194,7 +193,6 @@ class PersonDigestTables:
     """Maker of the digest tables of all persons in some columns, computed on each call.
 
     Attributes:
-        rows: The persons.
         digested: The columns.
         key: The columns that name a person.
     """
@@ -284,7 +282,6 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
     multiset's whatever the order of rows. Rows that are not published do not count.
 
     Args:
-        rows: The persons.
         digested: The columns: ``shown`` of published values, and ``labels`` of quasi-identifiers.
         withheld: Which rows of each table are not published, shape (rows,).
     """

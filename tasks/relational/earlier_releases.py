@@ -130,7 +130,6 @@ class ShownTables:
 
     Attributes:
         run: The run, with the job of persons.
-        job: The job of the tables.
         files: The data files of each table.
         digests: SHA-256 of each.
         release: The id of the release.

@@ -231,7 +231,6 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     Args:
         manifest: Of the release.
         found: The recount of its files.
-        job: The job.
         sources_were_read: Whether the sources of all tables were at hand for the recount.
     """
     faults, persons = count_faults(manifest, found, job.privacy.k), manifest.persons
@@ -283,7 +282,6 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
     Args:
         manifest: Of the release.
         rows: Rows of the source of each table; tables whose source is not at hand are not in it.
-        job: The job.
     """
     faults, k, unit = [], job.privacy.k, manifest.tables[manifest.unit]
     persons = rows.get(manifest.unit)

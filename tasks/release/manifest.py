@@ -28,7 +28,6 @@ def check_names(release: str, names: Iterable[str]) -> None:
     """Raise ``EscapeError`` if a file name leads out of a release or is also another file's folder.
 
     Args:
-        release: The name of the release.
         names: With ``/`` between folders.
     """
     listed = list(names)

@@ -98,7 +98,6 @@ def signature_faults(manifest: Signable, content: bytes, signature: bytes, trust
     """Return faults of a manifest's signature as sentences; empty if it is valid.
 
     Args:
-        manifest: The manifest.
         content: The bytes of the manifest's file.
         signature: The bytes of ``manifest.sig``.
         trusted: The public key that must have signed; None for any.

@@ -166,7 +166,6 @@ def bands(sizes: Mapping[int, int], k: int) -> tuple[Band, ...]:
     Empty bands at either end are left out.
 
     Args:
-        sizes: Number of classes by size.
         k: The unit.
     """
     starts = sorted({1, 2, *(k * times for times in BANDS)})
@@ -235,7 +234,6 @@ def recount_release_files(release_name: str, files: Sequence[Path], manifest: Ma
 
     Args:
         release_name: How the release is called in a message.
-        files: The data files.
         manifest: Gives k and the format of CSV files.
         terms: Give the columns under which the quasi-identifiers are published.
     """

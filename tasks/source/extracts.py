@@ -83,7 +83,6 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
         job: Gives the table or the query.
         path: The file; it is opened for reading, and nothing else can be reached from the query.
         name: What the user calls it.
-        digest: Of the file.
         store: Gets the rows.
     """
     key = DUCKDB.key(digest, statement(job))

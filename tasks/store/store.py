@@ -38,9 +38,7 @@ class Artifact(FrozenModel):
 
     Attributes:
         step: The step that made it.
-        key: Of its step.
         file: Path relative to the store.
-        rows: Number of rows.
         size: Bytes.
         sha256: Digest of the file, in hex.
     """

@@ -104,7 +104,6 @@ def chunk_domain_types(values: Sequence[str], types: Sequence[pyarrow.DataType])
 
     Args:
         values: Names of the columns of values.
-        types: Their types.
     """
     return pyarrow.schema([("qid", pyarrow.int16()), ("count", pyarrow.int64()), *zip(values, types, strict=True)])
 

@@ -59,7 +59,6 @@ class FolderWork:
 
     Attributes:
         store: Its artefacts.
-        folder: The folder.
     """
 
     store: Store

@@ -50,7 +50,6 @@ class CodedPeople:
     """A sample of people as columns, with domains and hierarchies of a job over the sample.
 
     Attributes:
-        job: The job.
         coding: Domains and hierarchies over the sample.
         columns: The values of each QID, then of each sensitive column that a promise looks at, each of shape (people,).
     """
@@ -87,7 +86,6 @@ class MethodPoint(NamedTuple):
     """Loss, suppression and risk of one method on a sample, or the fault why there is none.
 
     Attributes:
-        name: Of the method.
         words: A description.
         figures: The job's ``method`` section that selects it.
         gcp: Loss of the sample, 0 to 1; None where it cannot be tried, for the reason in ``fault``.
@@ -181,7 +179,6 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
     """Return the classes of a sample by the job's method; at ``node`` or the best for full-domain.
 
     Args:
-        coded: The sample.
         node: Level of each column for full-domain recoding; the job's own node if left out.
     """
     job, coding = coded.job, coded.coding
@@ -240,8 +237,6 @@ class Preview(NamedTuple):
     Attributes:
         columns: Names of the published columns.
         shown: Some classes that enough people are in, from the largest to the smallest.
-        classes: How many classes there are.
-        smallest: People in the smallest.
         persons_left_out: People in none.
         people: How many were tried.
     """
@@ -258,7 +253,6 @@ def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) 
     """Return a preview: up to ten classes of at least ``least`` people, rare labels hidden, and counts.
 
     Args:
-        job: The job.
         sample: The sample.
         made: Its classes.
         least: People who must be in a class, and share a value that a label names.

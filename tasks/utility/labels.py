@@ -43,7 +43,6 @@ class Labels:
         number: Of the QID, in job order.
         names: Of its columns.
         domain: Its values in the source.
-        hierarchy: Of the QID.
         level: Level of a full-domain release, else None.
         texts: The label of each group; two bounds with a bar between; None for a null.
         exact: Shape (labels,), the code where a value itself is published, else -1.

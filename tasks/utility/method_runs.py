@@ -55,7 +55,6 @@ class MethodRequest:
     """Job file and overrides of a method comparison, and what other methods need changed.
 
     Attributes:
-        job_file: The job.
         settings: The user's overrides of job keys.
         own: Name of the job's own method, whose options it keeps; others have their defaults.
         identifiers: Their names, where some are published as pseudonyms: those change no figure, and a comparison draws no tokens.
@@ -108,7 +107,6 @@ def run_method(
 
     Args:
         request: The job.
-        method: The method.
         k: Least size of a class.
         domain: The domain table of the source.
         histogram: Of the source at the finest node, where a full-domain release is to be compared.

@@ -49,8 +49,6 @@ def make_method_comparison(
     """Return the comparison of methods from their runs, with advice and summary.
 
     Args:
-        job: The job.
-        source: Its source.
         runs: The runs by k, then in the order of the methods.
         repeats: Identifiers that repeat although the job names no person.
     """

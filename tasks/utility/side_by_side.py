@@ -72,7 +72,6 @@ class UtilityComparison:
     Attributes:
         connection: The database.
         source: The relation of the source, such as ``read_parquet([…])``.
-        release: The relation of the release.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -138,7 +137,6 @@ class UtilityComparison:
             columns: The columns.
             split: Columns that both publish as they are: records that are equal in them fall into one fold on either side. None for folds
                 that are dealt out among the records of each side by itself.
-            seed: Of samples and folds.
         """
         # Reservoirs are repeatable on one thread alone.
         self.connection.execute("SET threads = 1")

@@ -122,7 +122,6 @@ def entry_faults(release: Path, manifest: Manifest | TablesManifest, *, report: 
     Data files are held against it by ``file_faults``.
 
     Args:
-        release: The folder.
         manifest: Of the release.
         report: Whether the files of the report are looked at; not where they are to be made again.
     """
@@ -191,7 +190,6 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
 
     Args:
         release: The folder, which is named as the release.
-        content: Of the file.
         manifest: What was read.
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """

@@ -172,7 +172,6 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
 
     Args:
         job: The job, if it is at hand.
-        manifest: The manifest.
         recount: What was counted.
         is_its_job: Whether the manifest was held against the job.
     """

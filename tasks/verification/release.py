@@ -63,7 +63,6 @@ def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Reco
 
     Args:
         release: The folder.
-        manifest: Its manifest.
         terms: What was asked.
         recount: What was counted in its files.
     """

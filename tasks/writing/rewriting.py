@@ -139,11 +139,9 @@ def write_output_file(path: Path, labels: pa.Table, source: ChunkedSource, runs:
     """Read one output file's records from all shuffle files, sort and write them; return their number.
 
     Args:
-        path: The file.
         labels: The labels of each class, in the order of the release.
         source: Says which other columns are published.
         runs: Files of ``write_run``.
-        number: Number of the output file.
     """
     classes, payload = read_file_records(runs, number, len(source.payload))
     # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.

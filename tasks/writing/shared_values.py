@@ -130,7 +130,6 @@ def make_class_table(connection: duckdb.DuckDBPyConnection, batches: Iterator[pa
     Args:
         connection: Gets it.
         batches: Records with these columns: class numbers, negative for records that are not released, digests, and codes.
-        column_count: How many columns of values there are.
     """
     columns = [f"value_{number}" for number in range(column_count)]
     types = "".join(f", {name} INTEGER" for name in columns)
@@ -158,7 +157,6 @@ def classes_breaking(
         job: The promise.
         domain: The column's published values of the whole source.
         count_persons: Whether persons are counted, and not records.
-        at_a_time: How many class numbers a part has.
     """
     count = f"count(DISTINCT person) FILTER ({SOMEBODY})" if count_persons else "sum(records)::BIGINT"
     whole = np.zeros(domain.size, np.int64)

@@ -246,7 +246,6 @@ def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) 
 
     Args:
         job: Gives the memory.
-        path: The vault.
         values: Large text without nulls, piece by piece.
         spill: Folder for data that do not fit the memory.
 

@@ -170,7 +170,6 @@ def is_closed(spec: WidthsHierarchy, kind: pa.DataType, columns: Sequence[pa.Arr
     which is then covered all the same.
 
     Args:
-        spec: The hierarchy.
         kind: The type of the values.
         columns: The published bounds.
     """

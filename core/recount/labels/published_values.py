@@ -79,10 +79,8 @@ class ValueCount(NamedTuple):
     """A value of the source, which may be null, with its numbers of persons and records.
 
     Attributes:
-        value: The value.
         people: Different persons, or records where none are named.
         drawn: The same, each person once, at the value of a drawn record among those with values that count.
-        records: Records.
     """
 
     value: Any

@@ -62,7 +62,6 @@ class Failure:
         kind: An error of ours.
         sentence: Its message.
         transient: Whether another try may help.
-        continuation: As of the error.
     """
 
     kind: type[SkaldError]

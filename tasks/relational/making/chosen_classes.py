@@ -39,7 +39,6 @@ class Matching(NamedTuple):
     """The inputs of matching a table's rows: its name, persons' classes and the matched tables above.
 
     Attributes:
-        table: Its name.
         classes: The classes of persons.
         above: The tables above it, matched already, by name.
     """
@@ -241,8 +240,6 @@ def _within_rows(
     Returned is whether at most ``most`` persons are omitted then.
 
     Args:
-        given: The tables.
-        item: Their classes.
         members: The class of each person and the persons of each class.
         left_out: Shape (classes + 1,), written to.
         most: Persons who may be left out.

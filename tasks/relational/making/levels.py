@@ -43,7 +43,6 @@ def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDA
     """Return a mask of persons whose choices of known rows k share, (persons,); raise if memory is short.
 
     Args:
-        given: The tables.
         node: The level of each quasi-identifier.
         known_rows: Rows of each table that an intruder knows.
     """
@@ -259,7 +258,6 @@ def search_levels(given: HistoryTables, most_left_out: int) -> TablesOutcome:
     """Return the best node at which at most ``most_left_out`` persons fail, stored or searched, or raise.
 
     Args:
-        given: The tables.
         most_left_out: Persons who may fail.
     """
     made = run_for_item(given.run, LEVELS, given, most_left_out, "search levels of all tables")

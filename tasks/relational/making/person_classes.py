@@ -80,7 +80,6 @@ def shape_classes(given: HistoryTables, k: int, most_left_out: int) -> list[NDAr
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
 
     Args:
-        given: The tables.
         k: The fewest persons of a class.
         most_left_out: Persons who may be left out.
     """
@@ -103,7 +102,6 @@ class WantedClasses(NamedTuple):
     """The way to cut persons into classes, and whether classes must keep l and t besides k.
 
     Attributes:
-        way: By what.
         promised: Whether classes keep what is promised of sensitive values too, and not k alone.
     """
 

@@ -177,7 +177,6 @@ def without_values_of_few(
 
     Args:
         connection: Has what the rows are joined to.
-        given: The tables.
         column: Which column.
         published_values: What is published of its values.
         row_relation: The rows that are published, as of ``values_with_persons``.
