@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.recount.classes import population_risk_of_files
 from core.recount.people import share_at_most
-from core.recount.risk import population_risk_of_files
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
 from schemas.job.source import is_address

@@ -37,9 +37,8 @@ PLUMBING = {
     "tasks.source.pinned": "reads the source's objects as they were listed",
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file, removes what a killed command spilled",
-    "tasks.store.keys": "digests what JSON can say",
+    "tasks.store.keys": "digests what JSON can say, reads the secret of keyed digests, tells kept digests from altered ones",
     "tasks.store.place": "keeps files in folders and buckets, opens object stores",
-    "tasks.store.secret": "reads the secret that digests are keyed with, tells kept digests from altered ones",
     "tasks.store.store": "names artefacts, which digests of locations are kept as",
     "tasks.store.work_folder": "spills in the job's work folder",
 }

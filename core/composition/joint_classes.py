@@ -34,7 +34,7 @@ OF_CHANGED = 2**48
 def equal_records_sql() -> str:
     """Return SQL that counts each source's records outside shared files, and those the other has too.
 
-    It yields the fields of ``core.composition.contents.Likeness`` in their order.
+    It yields the fields of ``core.units.source_digests.Likeness`` in their order.
 
     It is right because GROUP BY brings each content together once, with how often either source holds it.
     """

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -110,33 +109,6 @@ class OneOf:
         """Return the core schema that accepts one of the registered names."""
         # As they are now: an entry that is added later has the models made anew.
         return core_schema.literal_schema(list(self._registry))
-
-
-class Loadable(Protocol):
-    """Protocol of references to code, which is imported when it is needed."""
-
-    def load(self) -> Any:
-        """Return the object that the reference names."""
-
-    @property
-    def module(self) -> str:
-        """Import path of the module with the object."""
-
-
-@dataclass(frozen=True)
-class CodeAtHand:
-    """Reference to an object that is already imported."""
-
-    code: Any
-
-    def load(self) -> Any:
-        """Return the object that this reference holds; nothing is imported."""
-        return self.code
-
-    @property
-    def module(self) -> str:
-        """Import path of the module with the object."""
-        return str(self.code.__module__)
 
 
 class Code:

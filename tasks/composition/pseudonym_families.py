@@ -37,7 +37,7 @@ from tasks.engine.runs import Run
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
 from tasks.store.files import file_digest, write_atomically
-from tasks.store.secret import seal, unsealed
+from tasks.store.keys import seal, unsealed
 from tasks.store.store import Artifact
 
 HEAD, NEXT, SETS = ".family", ".next", ".sets"

@@ -21,9 +21,8 @@ from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import ChunkedSource, PieceKey
 from tasks.store.files import private_folder, write_atomically
-from tasks.store.keys import StepCode, fingerprint_of
+from tasks.store.keys import StepCode, fingerprint_of, seal, unsealed
 from tasks.store.place import target_of
-from tasks.store.secret import seal, unsealed
 from tasks.store.store import RELEASES, Artifact, Store
 from tasks.writing.people import KeptRecords, WrittenPersons
 

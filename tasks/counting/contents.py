@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.columns.column_types import ALL, normalised
-from core.composition.contents import Sketch, contents_of
 from core.units.digests import NOBODY, Digests, digests_of
+from core.units.source_digests import Sketch, contents_of
 from schemas.job.job import Job
 from tasks.counting.chunk_histograms import person_key
 from tasks.counting.domains import ChunkReading

@@ -23,7 +23,7 @@ from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.progress import release_memory
 from tasks.store.files import clear_partial_files, clear_temporary_folders, private_folder, restrict_new_files
-from tasks.store.secret import FolderSecret, secret_of
+from tasks.store.keys import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
 from tasks.store.work import BucketWork, hold_work
 from tasks.store.work_folder import SPILL_FOLDER, FolderWork, check_pointer, clear_staging

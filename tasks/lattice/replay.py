@@ -23,8 +23,8 @@ from tasks.counting.coding import Coding
 from tasks.lattice.optimum import SearchRequirements
 from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.release.manifest import MOST_BYTES, hierarchies_as_in, is_of_job, manifest_of
+from tasks.store.keys import read_secrets
 from tasks.store.place import FolderPlace, Place, target_of
-from tasks.store.secret import read_secrets
 
 
 def replayed_manifest(job: Job) -> Manifest:

@@ -21,7 +21,7 @@ from tasks.engine.runs import Run
 from tasks.lattice.recodings import Outcome
 from tasks.release.manifest import keyed_file
 from tasks.source.chunks import ChunkedSource
-from tasks.store.secret import FolderSecret
+from tasks.store.keys import FolderSecret
 
 Figure = int | float
 OF_SIZES = frozenset({"dm", "dm_star", "c_avg", "suppression_rate", "precision"})

@@ -17,8 +17,15 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.clustering.gower import gower_points
-from core.clustering.merged_classes import Criteria, merge_failing, merge_unsafe_classes, without_failing
-from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
+from core.clustering.merged_classes import (
+    ClassPublication,
+    Criteria,
+    RecordRecoding,
+    merge_failing,
+    merge_unsafe_classes,
+    recode_records,
+    without_failing,
+)
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from core.recoding.release_order import number_combinations

@@ -27,8 +27,7 @@ from tasks.source.listing import file_stat, source_digest, while_stable
 from tasks.source.locations import Located, find_files, partitions, relation, with_partition
 from tasks.source.unpacked import UNIT
 from tasks.store.database import connect, quote
-from tasks.store.keys import fingerprint_of
-from tasks.store.secret import FolderSecret, read_secrets
+from tasks.store.keys import FolderSecret, fingerprint_of, read_secrets
 from tasks.store.store import Store
 from tasks.store.work_folder import temporary_folder_of
 

@@ -11,10 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.recount.labels.claimed_labels import claimed_spans, match_level_labels, match_value_labels
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
-from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
+from core.recount.labels.label_spans import (
+    Spans,
+    claimed_spans,
+    is_closed,
+    match_level_labels,
+    match_value_labels,
+    pair_labels,
+    read_labels,
+)
 from core.recount.labels.value_scales import is_text_type, texts_with_nulls
 from core.recount.together import Groups
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql

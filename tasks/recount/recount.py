@@ -10,10 +10,9 @@ from pathlib import Path
 
 import duckdb
 
-from core.recount.classes import Recount, manifest_faults, recount_sql
+from core.recount.classes import Recount, manifest_faults, recount_sql, risk_of_files
 from core.recount.linked import link_faults
 from core.recount.people import PersonCount
-from core.recount.risk import risk_of_files
 from core.recount.shares import ShareClasses
 from core.recount.together import RecordRelation
 from schemas.errors.base import VerificationError, counted

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised, working_type
-from core.composition.contents import RowSums, ValueSets, row_digests
 from core.composition.joint_classes import ARRANGED, ARRANGED_LABELS, ARRANGED_VALUES, ARRANGEMENTS
 from core.formats.published import read_published_values
 from core.hierarchies.levels import as_text
-from core.relational.kernels import NOWHERE
+from core.relational.histories import NOWHERE
 from core.units.digests import NOBODY, Digests, combine, digests_of
+from core.units.source_digests import RowSums, ValueSets, row_digests
 from schemas.relational.table_jobs import column_of_persons
 from tasks.counting.contents import DigestedColumns
 from tasks.relational.making.linking import ORPHAN

@@ -38,7 +38,7 @@ from tasks.relational.stated_figures import loss_of_tables, rows_beyond_bounds, 
 from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import apply_user_umask, flush
-from tasks.store.secret import secret_of
+from tasks.store.keys import secret_of
 from tasks.store.store import Artifact
 
 

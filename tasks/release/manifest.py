@@ -20,8 +20,8 @@ from schemas.reading.regular_files import GivenJob, content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
+from tasks.store.keys import FolderSecret
 from tasks.store.place import Place
-from tasks.store.secret import FolderSecret
 
 
 def check_names(release: str, names: Iterable[str]) -> None:

@@ -43,7 +43,7 @@ from tasks.report.sentences import (
 )
 from tasks.report.terms import UnitWording, losses, published_columns_of, share_limits, terms_of
 from tasks.store.database import database
-from tasks.store.secret import read_secrets
+from tasks.store.keys import read_secrets
 
 BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""

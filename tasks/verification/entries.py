@@ -25,8 +25,8 @@ from schemas.release.evidence import ALTERED, DOCUMENTS, MANIFEST, SIGNATURE, ha
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.release.manifest import is_of_job
+from tasks.store.keys import FolderSecret, read_secrets
 from tasks.store.place import Place, place_of, target_of
-from tasks.store.secret import FolderSecret, read_secrets
 from tasks.store.work_folder import CURRENT
 from tasks.verification.published_releases import place_above
 

@@ -33,7 +33,7 @@ from tasks.release.files import layout_of, relation_of
 from tasks.release.manifest import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
 from tasks.store.database import database, quote
-from tasks.store.secret import read_secrets
+from tasks.store.keys import read_secrets
 
 NO_JOB = (
     "The job was not at hand: the files were counted by what the manifest says was promised, and not held against the source. Labels of "

@@ -11,9 +11,8 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
-from core.recount.classes import Recount
+from core.recount.classes import Recount, risk_of_files
 from core.recount.figures import figure_faults
-from core.recount.risk import risk_of_files
 from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.folders import EscapeError, ManifestFormatError
 from schemas.job.job import Job

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.composition.contents import contents_of
 from core.recoding.recoding import SUPPRESSED, Assigner, take_labels
 from core.recoding.release_order import assign_files, first_files, in_canonical_order
+from core.units.source_digests import contents_of
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.relational.alignment import NOBODY, LevelTables, aligned_rows, level_tables_of, levels_of_groups
-from core.relational.kernels import NOWHERE
+from core.relational.histories import NOWHERE
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_histories, search_settings

@@ -14,8 +14,19 @@ from numpy.typing import NDArray
 from core.columns.domains import Node
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import ROUNDING, Pricing, objective_of
-from core.relational.histories import BYTES_EACH, class_of_each, combine_profiles, estimate_choices, failing_persons, kept_persons
-from core.relational.kernels import NOWHERE, Lanes, cost_of_lost, digests_of_numbers, digests_of_rows
+from core.relational.histories import (
+    BYTES_EACH,
+    NOWHERE,
+    Lanes,
+    class_of_each,
+    combine_profiles,
+    cost_of_lost,
+    digests_of_numbers,
+    digests_of_rows,
+    estimate_choices,
+    failing_persons,
+    kept_persons,
+)
 from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError, LatticeSizeError

@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.relational.histories import class_of_each
-from core.relational.kernels import NOWHERE
+from core.relational.histories import NOWHERE, class_of_each
 from core.relational.person_cuts import (
     PersonAxis,
     Splits,

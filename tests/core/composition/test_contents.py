@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.columns.column_types import to_working_type
 from core.composition import contents
-from core.composition.contents import Likeness, Sketch, contents_of, kind_of
+from core.units.source_digests import Likeness, Sketch, contents_of, kind_of
 from tasks.composition.earlier import likeness
 from tests.corpus.columns_of_types import FAMILIES, Kind
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.composition.contents import contents_of
+from core.units.source_digests import contents_of
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError

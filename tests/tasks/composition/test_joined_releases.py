@@ -16,7 +16,7 @@ from tasks.composition import overlaps, pseudonym_families
 from tasks.composition.earlier import Earlier
 from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, Joining, join_releases
 from tasks.store.files import file_digest
-from tasks.store.secret import seal
+from tasks.store.keys import seal
 
 FIGURES = {"people": 7, "below_k": 2, "by_labels": 1, "smallest": 2}
 NOTHING = dict.fromkeys(FIGURES, 0)

@@ -37,7 +37,7 @@ from tasks.recount.published_labels import expect_labels, qid_labels
 from tasks.recount.recount import claimed_k
 from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.spreads import source_values_relation
-from tasks.store.secret import VARIABLE
+from tasks.store.keys import VARIABLE
 from tasks.store.store import Store
 from tests.core.recount.test_classes import manifest
 from tests.house.steps import Steps
