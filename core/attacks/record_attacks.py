@@ -236,7 +236,6 @@ def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, is_a
     """Simulate linkage by pseudonyms: right if fewer than k people occur in the same set of classes.
 
     Args:
-        release: All of its records.
         k: What is promised.
         is_accepted: Whether the job accepts that sets single people out.
     """

@@ -52,7 +52,6 @@ def scratch_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuf
     """Return scratch arrays for outlier factors; memory grows with the largest partition alone.
 
     Args:
-        points: The records.
         largest: Records of the largest partition.
         k: Neighbours.
     """

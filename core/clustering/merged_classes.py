@@ -29,8 +29,8 @@ from core.privacy.promise import Promise
 from core.privacy.refusals import disclosing_refusals
 from core.recoding.classes import QidLabels, Sets, records_by_class
 from core.recoding.ends import Ends
-from core.recoding.generalisation import generalise
 from core.recoding.labels import SUPPRESSED_VALUE, Style, label_qid, same_labels
+from core.recoding.prices import generalise
 from core.recoding.recoding import SUPPRESSED, Treatment
 from core.units.class_table import ClassTable
 from core.units.losses import c_avg, dm, sum_of_squares
@@ -287,7 +287,6 @@ def merge_unsafe_classes(points: Points, classes: NDArray[np.int32], criteria: C
     Args:
         points: The records.
         classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are in none.
-        criteria: What every class must keep.
 
     Returns:
         Classes in the same form, and how many of those before are no class by themselves now.

@@ -99,7 +99,6 @@ def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, 
     """Return the gain of swapping two records; any number up to ``least`` if it is no greater.
 
     Args:
-        records: Of the block.
         prices: What labels cost.
         classes: Of the block.
         row: One record.

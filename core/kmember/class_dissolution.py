@@ -38,7 +38,6 @@ def grow_classes(
         records: Of the block.
         rows: The records, at least k, of k persons; in the order that decides ties.
         k: Persons or records of a class.
-        prices: What labels cost.
         owners: Shape (n,), int32: gets the class of each of the records.
         numbers: What classes are called, in the order in which they are made; as many as there may be.
         word_count: For the bits of values.
@@ -215,9 +214,7 @@ def _placed(
     """Find a class for each record of a class to dissolve; return whether the total price falls.
 
     Args:
-        records: Of the block.
         prices: What labels cost.
-        classes: Of the block.
         number: The class.
         grown: Scratch: the set labels of classes that were given a record.
         sizes: Their records.

@@ -146,8 +146,6 @@ def costs_with(set_labels: SetLabels, costs: RankPositions, records: CodedRecord
     Args:
         set_labels: Of the classes, or their cores.
         costs: Of these set labels, as `Classes` has them.
-        records: Of the block.
-        prices: What labels cost.
         totals: Shape (classes,), written to.
     """
     if costs.shape[0] == 0:

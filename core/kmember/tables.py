@@ -42,7 +42,6 @@ def price_values(set_labels: SetLabels, at: int, before: int, records: CodedReco
         set_labels: Some set labels.
         at: Which of them.
         before: Another one, whose costs stand there now: columns that are as they were are left alone.
-        records: Of the block.
         costs: Shape (values, m), int32.
         to: The column of ``costs`` that is written.
     """

@@ -58,7 +58,6 @@ def median_cut(
         mode: STRICT, MEDIAN (never below the median value) or RELAXED (rows of the median value are shared out, so that halves are even).
         k: Records that both halves must have.
         demands: What both halves must keep besides; None for nothing.
-        room: Scratch.
     """
     left, at = room.sums[0], whole(0)
     # In whole numbers, because half of an odd weight is none.

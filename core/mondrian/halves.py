@@ -35,7 +35,6 @@ def is_allowed_cut(
         weight: Records of both.
         k: Persons that both must have; records where the job has no person column.
         demands: What both must keep besides; None for nothing, and then what looks at sensitive values is not even compiled.
-        room: Scratch.
     """
     # Two comparisons before a pass over all rows: nobody is more persons than there are records.
     if left < k or weight - left < k:
@@ -62,7 +61,6 @@ def keeps_without_disclosure(rows: Rows, bounds: Bounds, cut: Cut, demands: Dema
         cut: A cut that leaves k on both sides.
         demands: What both must keep besides.
         people: Whose the records are; None where every record counts.
-        room: Scratch.
     """
     persons = _persons(rows, bounds, cut, people)
     for column in range(rows.sensitive.shape[1]):

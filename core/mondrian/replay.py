@@ -86,7 +86,6 @@ def cutting_by_persons(cutting: Cutting, rows: RowTable) -> Cutting:
     Its promise gets holder conditions where a person has several values. Without a person column, the same cutting is returned.
 
     Args:
-        cutting: How rows are cut.
         rows: All rows of the source.
     """
     rules, figures = cutting.rules, rows.unit.figures()

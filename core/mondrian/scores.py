@@ -163,7 +163,6 @@ def cheapest_cut(
         k: Records that both halves must have.
         demands: What both halves must keep besides; None for nothing.
         room: With the extents of the node.
-        prices: Scratch.
     """
     best, least = NO_CUT, -1.0
     qids = room.lows.shape[0]

@@ -310,7 +310,6 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
     Args:
         codes: Shape (n,), the code of each record.
         sets: The records of each class.
-        hierarchy: Of the QID.
 
     Returns:
         Shape (classes,).

@@ -229,7 +229,6 @@ class Studio:
         """Return the job's text after an edit, with the hidden values put back.
 
         Args:
-            opened: The file.
             shown: What the page sent.
             view: Stamp of the text that was shown.
 

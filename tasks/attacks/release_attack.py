@@ -83,7 +83,6 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
 
     Args:
         settings: The number of people and the seed.
-        attacked: The files and their source.
         spill: Folder for DuckDB's spill files.
     """
     labels, source, unplayed = list[Guesses](), list[Guesses](), list[str]()

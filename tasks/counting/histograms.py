@@ -239,11 +239,7 @@ CROWDED = StepCode("crowded", __name__)
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """Summing of chunks' finest-node histograms to coarser roots, for a search, in this process.
-
-    Attributes:
-        table: The domain table of the run.
-    """
+    """Summing of chunks' finest-node histograms to coarser roots, for a search, in this process."""
 
     table: DomainTable
     parts: Sequence[Artifact]
@@ -298,7 +294,6 @@ def check_cell_counts_in_task(
     """Return for each node whether it certainly has over ``most_cells`` cells, in the task of a worker.
 
     Args:
-        table: Of the run.
         nodes: Which are asked about.
         chunk_histograms: Histograms at the finest node.
         most_cells: How many cells are not too many.

@@ -98,7 +98,6 @@ def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[C
     """Return counts of exposed records or persons, also without each QID if cells are few, and the risk.
 
     Args:
-        table: Of the run.
         cells: Histograms and pairs of person and cell.
         sizes: Class sizes of the source, of the same files.
 

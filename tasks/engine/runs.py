@@ -43,7 +43,6 @@ class Run:
     """State of one run of a job whose folder is locked: job, store, spill folder, and findings so far.
 
     Attributes:
-        store: The artefacts.
         spill: Folder for DuckDB's spill files, empty at the start.
         seconds: Wall time per phase.
         increment: What had been counted before this run.

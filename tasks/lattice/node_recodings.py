@@ -79,7 +79,6 @@ def recode_node(
     Only classes smaller than k may be masked, so that masks do not depend on sensitive values.
 
     Args:
-        coding: Domains and hierarchies.
         promise: The privacy requirements of every class.
         search_result: The node.
         histogram: Histogram of a root below it.
@@ -134,7 +133,6 @@ def recode_locally(
     """Return a recoding to one node whose failing records get local transformation and suppression.
 
     Args:
-        coding: Domains and hierarchies.
         requirements: The privacy requirements, and the persons of the records.
         search_result: The node.
         histogram: Histogram of a root below it.

@@ -44,7 +44,6 @@ class SearchRequirements(NamedTuple):
     """What a search must keep: the privacy promise, k, number of records and their persons.
 
     Attributes:
-        promise: The privacy requirements of every class.
         k: Fewest persons or records of a published class.
         people: Their persons; None where the job has no person column.
     """
@@ -77,7 +76,6 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
     """Search the node of least loss within memory and effort, raising if cancelled; None if none passes.
 
     Args:
-        coding: Domains and hierarchies.
         requirements: The privacy requirements, and the records.
         first: Histogram of the first root.
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
@@ -139,7 +137,6 @@ def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residua
     """Search the best node for suppressed records, at most half suppressed again; None if none passes.
 
     Args:
-        coding: Domains and hierarchies.
         promise: The privacy requirements of every class.
     """
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)

@@ -50,7 +50,6 @@ def promise_of_people(job: Job, coding: Coding, cells: Histogram, persons: Perso
     Where persons have several values of a column, the promise also limits who may hold each.
 
     Args:
-        coding: Domains and hierarchies.
         cells: Of some node, with the sensitive columns as last axes; all records.
     """
     columns = enumerate(coding.sensitive, start=len(coding.hierarchies))
@@ -76,7 +75,6 @@ def check_promise(job: Job, coding: Coding, *, may_suppress: bool = False) -> No
     """Raise ``PrivacyError`` for fewer than k records, or if all records as one class break l or t.
 
     Args:
-        coding: Domains and hierarchies.
         may_suppress: Whether some records may be suppressed. Only what no class can keep even then is asked.
     """
     check_at_least_k(job, coding.records)
@@ -111,7 +109,6 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
     """Raise ``SourceError`` if a QID published as intervals is neither numeric nor a date.
 
     Args:
-        coding: Domains and hierarchies.
         ways: How each QID is published, None for the usual way; none at all where all are published so.
     """
     for domain, way in zip(coding.domains, ways, strict=False):

@@ -89,13 +89,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
 
 
 def apply_given_node(job: Job, coding: Coding, requirements: SearchRequirements, histogram: Histogram) -> SearchResult:
-    """Return the unsearched result for the node of ``histogram``; raise if it suppresses over the limit.
-
-    Args:
-        coding: Domains and hierarchies.
-        requirements: The privacy requirements.
-        histogram: The cells of the node.
-    """
+    """Return the unsearched result for the node of ``histogram``; raise if it suppresses over the limit."""
     whose = requirements.selected_persons(histogram, coding.sensitive)
     classes = table_at(histogram, histogram.node, coding.hierarchies, coding.sensitive, whose).classes
     loss = loss_of(classes.records, classes.failing(requirements.promise))

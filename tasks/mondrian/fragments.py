@@ -110,7 +110,6 @@ def choose_fragment_cuts(
 
     Args:
         job: Gives the kind of cuts and the number of fragments.
-        coding: Domains and hierarchies.
         samples: The samples of all chunks.
         share: Share of the records that they hold.
         attempt: How often fragments came out too large.

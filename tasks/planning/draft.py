@@ -185,7 +185,6 @@ def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], least_distinct
     A job needs a quasi-identifier, and other people may know any of these columns.
 
     Args:
-        proposals: For all columns.
         least_distinct: Different values of such a column, at least.
     """
     if any(one.role == "quasi_identifier" for one in proposals):

@@ -162,7 +162,6 @@ def job_text(
     """Return the YAML text of a drafted job file, with comments.
 
     Args:
-        decided: What it says.
         out: The file.
         method: The line that says by which method.
         figures: What each method that was tried loses on a sample.

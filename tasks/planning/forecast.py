@@ -91,7 +91,6 @@ def forecast_of(job: Job, coding: Coding, chunk_histograms: Sequence[Artifact], 
     The more records, the less every method loses: of all records less than of a sample.
 
     Args:
-        coding: Domains and hierarchies.
         chunk_histograms: Histograms of the chunks at the finest node.
 
     Returns:
@@ -135,7 +134,6 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
     """Return the GCP of the records in a sample of cells if released by a method.
 
     Args:
-        coding: Domains and hierarchies.
         way: The method.
         sample: The records' cells: with axes of sensitive columns by k and all models of these, else by k alone.
     """

@@ -91,7 +91,6 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     drafted, so that the run finds it there. Copies of objects, which a run reads where they are, are gone in the end, whatever happens.
 
     Args:
-        given: What the user names.
         out: The job file, to which paths will be relative, and after which the job is named.
     """
     connection, ending = planning_connection(), ExitStack()

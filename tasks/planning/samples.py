@@ -227,7 +227,6 @@ def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spellin
     Args:
         connection: Reads the file.
         relation: Reads it, all columns as text.
-        spelling: Of the file.
     """
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
     moments = {name: typed_sql(quote(name), "timestamptz", spelling) for name in names}

@@ -34,11 +34,7 @@ from tasks.store.work_folder import temporary_folder_of
 
 
 class ReleaseCounts(ABC):
-    """Interface of a release's counts, made in one database or by tasks from shares of classes.
-
-    Attributes:
-        rows: Of the release and of its source.
-    """
+    """Interface of a release's counts, made in one database or by tasks from shares of classes."""
 
     rows: ReleaseRows
 

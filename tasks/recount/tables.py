@@ -215,7 +215,6 @@ def count_histories(
     """Join written tables to persons in the database; return counts of shared histories, and faults.
 
     Args:
-        asked: The promise.
         connection: Reads the files.
         tables: The tables by name, each after those that it refers to.
     """

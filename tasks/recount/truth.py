@@ -94,11 +94,7 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
 
 
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
-    """Check the label combinations of randomly drawn classes by the source; return faults, classes drawn.
-
-    Args:
-        labels: Of all quasi-identifiers.
-    """
+    """Check the label combinations of randomly drawn classes by the source; return faults, classes drawn."""
     columns, rows, drawn = [one.columns for one in labels], sides.rows, drawn_number()
     [(most,)] = sides.connection.execute(
         f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"

@@ -119,7 +119,6 @@ class CrossClassCounts(NamedTuple):
     Attributes:
         linked: Who is linked.
         population: Rows of the population, and classes by the rows that they fit.
-        together: Counts of persons by combined columns.
         few: Faults of columns whose published values fewer than k people have.
     """
 

@@ -211,7 +211,6 @@ class ComparablePersons(KnownRecords):
 
     Attributes:
         rows: The persons, and what is published of them.
-        histories: Their histories as the recount numbered them.
     """
 
     overlap: ClassVar[type[Overlap]] = PersonsOverlap

@@ -46,7 +46,6 @@ def proofs(
         privacy: As the manifest holds it.
         measured: As the recount holds it.
         smallest: Size of the smallest class, in the unit of k.
-        unit: What k counts.
     """
     k = privacy["k"]
     found = [Proof(model="k-anonymity", column=None, sentence=unit.promise(k), asked=f"≥ {k:,}", measured=f"{smallest:,}")]
@@ -170,7 +169,6 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS
     Args:
         privacy: As the manifest holds it.
         terms: The other settings of the job.
-        unit: What k counts.
     """
     guarded = {*privacy.get("l", {}), *privacy.get("t", {})}
     unguarded = [f"'{name}'" for name in terms.sensitive if name not in guarded]

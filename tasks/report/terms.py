@@ -161,10 +161,6 @@ def published_columns_of(manifest: Manifest, terms: Terms) -> tuple[PublishedCol
     """Return every column of the data files with its role and treatment.
 
     Quasi-identifiers come first in job order, then sensitive ones, all others, and pseudonyms.
-
-    Args:
-        manifest: Of the release.
-        terms: The settings of the job.
     """
     qids = [
         PublishedColumn(name=name, role="quasi-identifier", published=_published(qid.published, name, qid.columns))

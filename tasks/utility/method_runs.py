@@ -42,7 +42,7 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
-from tasks.utility.labels import gcp_of_source_values, published_gcp
+from tasks.utility.side_by_side import gcp_of_source_values, published_gcp
 
 ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
 """The folder that holds this package: the checkout, or where packages are installed."""
@@ -106,7 +106,6 @@ def run_method(
     """Run a method in a new process; return its figures or failure, never raise; clear ``scratch``.
 
     Args:
-        request: The job.
         k: Least size of a class.
         domain: The domain table of the source.
         histogram: Of the source at the finest node, where a full-domain release is to be compared.

@@ -39,8 +39,7 @@ from tasks.source.duckdb_objects import register_objects
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
-from tasks.utility.labels import labels_of
-from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison
+from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison, labels_of
 from tasks.verification.entries import other_job_note
 
 MOST_CLASSES = 100
@@ -108,7 +107,6 @@ class Utility(FrozenModel):
         released: In the files.
         suppressed: By the manifest.
         gcp: Mean penalty of all records of the source over the QIDs; a record that is not in the files counts 1, as in the manifest.
-        columns: By QID.
         queries: Counts of a range and a category.
         counts: Counts over two and over three QIDs, by how many.
         association: Mean change of Cramér's V over all pairs of columns.

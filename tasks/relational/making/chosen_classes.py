@@ -192,8 +192,6 @@ def withheld_rows(given: HistoryTables, item: MatchedTables, published: Flags) -
     """Return by table below the unit the row numbers of published persons' unmatched rows.
 
     Args:
-        given: The tables.
-        item: Their classes.
         published: Shape (persons,), who is published.
     """
     found = {}

@@ -97,7 +97,6 @@ def values_with_persons(
 
     Args:
         connection: The database.
-        given: The tables.
         column: Which column.
         row_relation: What is read after FROM, in which ``m`` are rows of its table.
     """

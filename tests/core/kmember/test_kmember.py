@@ -22,9 +22,8 @@ from core.mondrian.ranks import CutAxis, ranks_of
 from core.mondrian.recoding import cut_label_prices
 from core.privacy.promise import Promise
 from core.recoding.classes import Sets
-from core.recoding.generalisation import generalise
 from core.recoding.price_kernels import SIZE, UNIT, Prices
-from core.recoding.prices import MOST_IN_TABLE, LabelPrices, label_prices
+from core.recoding.prices import MOST_IN_TABLE, LabelPrices, generalise, label_prices
 from core.units.persons import EVERY_RECORD, RowPersons
 from tests.house.replaced import PRICES_MOST_IN_TABLE
 from tests.laws import tried
