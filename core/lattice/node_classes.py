@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
-from core.histograms.histogram import Decided, Histogram, RollUps
+from core.histograms.histogram import Histogram
 from core.histograms.record_rollups import RecordRollUps
+from core.histograms.rollups import Decided, RollUps
 from core.lattice.objectives import LevelPrices
 from core.units.class_table import ClassTable, classes_of
 from core.units.person_rollups import PersonRollUps

@@ -21,7 +21,8 @@ from core.columns.domains import Node
 from core.columns.kernels import add_numbers, entries_at
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells, fits_array, narrow_counts, number_coarser, packing_of, radix_weights
-from core.histograms.histogram import Decided, Histogram, RollUps, pays_to_cache
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import Decided, RollUps, pays_to_cache
 from core.privacy.models import Spread
 from core.units.kernels import add_weights, drop_person_cells, merge_person_cells, weigh_cells
 from core.units.persons import CellPersons

@@ -19,7 +19,8 @@ from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
 from core.lattice.search import SearchResult
 from core.local_suppression.local_transformation import NodeEvaluator, RareCellLookup, members_of, transform_locally
-from core.local_suppression.recoding import RecodedPart, costs_of, objective_value, recode_parts
+from core.local_suppression.losses import costs_of, objective_value
+from core.local_suppression.recoding import RecodedPart, recode_parts
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.local_suppression.suppressed_records import treat_suppressed
 from core.privacy.promise import Promise

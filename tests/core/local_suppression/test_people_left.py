@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
 from core.local_suppression.local_transformation import NodeEvaluator, transform_locally
-from core.local_suppression.recoding import costs_of, recode_parts
+from core.local_suppression.losses import costs_of
+from core.local_suppression.recoding import recode_parts
 from core.local_suppression.residual import Residual
 from core.local_suppression.suppressed_records import treat_suppressed
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity

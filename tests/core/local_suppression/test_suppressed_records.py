@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from core.columns.coding import Coder
 from core.lattice.search import Search
 from core.local_suppression.local_transformation import LIMIT, NodeEvaluator, transform_locally
-from core.local_suppression.recoding import SuppressionCosts, costs_of, objective_value, read_stages, recode_parts, stages_table
+from core.local_suppression.losses import SuppressionCosts, costs_of, objective_value
+from core.local_suppression.recoding import read_stages, recode_parts, stages_table
 from core.local_suppression.residual import Residual, ResidualLevel
 from core.local_suppression.suppressed_records import MaskableClasses, TreatedRecords, classes_to_mask, treat_suppressed
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel

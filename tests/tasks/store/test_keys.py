@@ -145,7 +145,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
     ("step", "sees", "leaves"),
     [
         ("tasks.counting.chunk_histograms", {"core.columns.domains", "core.histograms.histogram"}, {"core.lattice", "core.hierarchies"}),
-        ("tasks.counting.histograms", {"core.histograms.cells", "tasks.counting.coding"}, {"core.histograms.histogram", "core.recoding"}),
+        ("tasks.counting.histograms", {"core.histograms.cells", "tasks.counting.coding"}, {"core.histograms.rollups", "core.recoding"}),
         ("tasks.lattice.recodings", {"core.lattice.search", "core.recoding.recoding"}, {"tasks.writing", "core.mondrian"}),
         ("tasks.mondrian.cells", {"core.mondrian.cuts", "core.recoding.recoding"}, {"core.lattice.search"}),
         ("tasks.writing.cells", {"core.recoding.release_order", "core.privacy.pseudonyms"}, {"core.lattice"}),
