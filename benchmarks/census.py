@@ -39,7 +39,7 @@ from core.lattice.objectives import prices_of
 from core.privacy.promise import Promise
 from schemas.errors.signals import SpentError
 from schemas.job.columns import QuasiIdentifier
-from tasks.engine.peak_memory import peak_rss
+from tasks.engine.progress import peak_rss
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"

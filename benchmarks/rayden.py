@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from benchmarks.pictures.rayden import picture, seconds, share
 from core.charts.chart import short_figure
 from core.clustering.gower import gower_points
+from core.clustering.merged_classes import ClassPublication, recode_records
 from core.clustering.outlier_step import MondrianCut, OutlierResult, OutlierStep, separate_outliers
-from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.coding import Coder

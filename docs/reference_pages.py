@@ -13,12 +13,11 @@ import typer
 from pydantic import BaseModel
 
 from flows.cli import app
-from schemas.job.attacks import AttackBasis, AttackFigures
 from schemas.job.formats import FORMATS, SourceFormat
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.method import METHODS
 from schemas.job.policy import Policy
-from schemas.job.privacy import SUPPRESSIONS
-from schemas.job.publish import ColumnPublication
+from schemas.job.privacy import SUPPRESSIONS, AttackBasis, AttackFigures
 from schemas.reading.registry import Schemas
 from schemas.registry.hierarchy_kinds import HIERARCHIES
 from schemas.registry.privacy_kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS

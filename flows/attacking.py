@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from flows.verification import verified_release
 from schemas.errors.refusals import AttackError
-from schemas.job.attacks import AttackBasis, AttackFigures, AttackSettings, attacks_sentence, broken_attacks
 from schemas.job.job import Job
+from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings, attacks_sentence, broken_attacks
 from schemas.relational.manifest import files_by_table
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob

@@ -17,7 +17,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from flows.address_space import check_address_space
 from flows.commands.attack import attack
 from flows.commands.compare import compare_command
 from flows.commands.deploy import deploy
@@ -30,7 +29,7 @@ from flows.commands.schema import schema
 from flows.commands.studio import studio
 from flows.commands.utility import utility
 from flows.commands.verify import verify
-from flows.loading import prepare_quick_start, run_and_exit
+from flows.loading import check_address_space, prepare_quick_start, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import STAYS, SkaldError, counted, verb_of
 from schemas.errors.runners import RunnerName
@@ -163,7 +162,7 @@ def run(
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
-    from schemas.reading.given_jobs import scratch_job
+    from schemas.reading.regular_files import scratch_job
     from tasks.engine.flows import without_prefect
     from tasks.engine.lineage import events_are_enabled
     from tasks.engine.runners import set_runner

@@ -22,8 +22,7 @@ from tasks.publication.verify_and_publish import PublishedRelease, read_or_recal
 from tasks.records.coding import code_records
 from tasks.records.fragments import need_fragments
 from tasks.records.outcomes import LocalOutcome, read_local_outcome
-from tasks.records.recodings import recode_all_records
-from tasks.records.rewriting import rewrite_records
+from tasks.records.recodings import recode_all_records, rewrite_records
 from tasks.source.chunks import ChunkedSource
 from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
@@ -37,7 +36,6 @@ def anonymise_records(job: Job, way_for: Callable[[Job, Coding], Way]) -> Publis
     """Run a job whose method recodes single records; return its verified and published release.
 
     Args:
-        job: The job.
         way_for: Returns how the records are recoded, once the domains are known.
 
     Raises:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from core.columns.domains import Node
 from core.recount.classes import Recount
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from schemas.release.evidence import PublishedFile
-from schemas.release.manifest import Manifest
+from schemas.release.manifest import ClaimedLevels, Manifest, claimed_levels
 from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains, merge_domains

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.recount.classes import population_risk_of_files
 from core.recount.people import share_at_most
-from core.recount.risk import population_risk_of_files
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
 from schemas.job.source import is_address
-from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_tables
+from schemas.reading.regular_files import GivenJob
 from schemas.release.figures import KINDS
 from schemas.release.increments import joint_warnings
 from tasks.composition.release_history import people_of_release, seal_of_release

@@ -27,8 +27,7 @@ WRITERS = (
     "tasks.relational.making",
 )
 PLUMBING = {
-    "tasks.engine.progress": "tells whoever watches of files that are not read",
-    "tasks.engine.peak_memory": "gives memory back to the system",
+    "tasks.engine.progress": "tells whoever watches of files that are not read, gives memory back to the system",
     "tasks.release.manifest": "reads the manifest of a folder, refuses names that lead out of it, keys the digests of job and source",
     "tasks.source.unpacked": "says in which unit moments of old Parquet are read",
     "tasks.source.listing": "says which files are data, tells addresses from paths, digests the source's files",
@@ -38,9 +37,8 @@ PLUMBING = {
     "tasks.source.pinned": "reads the source's objects as they were listed",
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file, removes what a killed command spilled",
-    "tasks.store.keys": "digests what JSON can say",
+    "tasks.store.keys": "digests what JSON can say, reads the secret of keyed digests, tells kept digests from altered ones",
     "tasks.store.place": "keeps files in folders and buckets, opens object stores",
-    "tasks.store.secret": "reads the secret that digests are keyed with, tells kept digests from altered ones",
     "tasks.store.store": "names artefacts, which digests of locations are kept as",
     "tasks.store.work_folder": "spills in the job's work folder",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EQUIVALENT: Mapping[str, str] = {
-    "core/composition/contents.py:Sketch.of: False -> True": (
+    "core/units/source_digests.py:Sketch.of: False -> True": (
         "More different digests than a sketch keeps are left there, and keeping some of them says itself that there were others."
     ),
     "core/lattice/bounded_evaluations.py:Evaluations.bound: True -> False": (
@@ -104,7 +104,7 @@ EQUIVALENT: Mapping[str, str] = {
         "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
     ),
     "core/units/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
-    "core/composition/contents.py:Sketch.of: 4 -> (4 + 1) #1": (
+    "core/units/source_digests.py:Sketch.of: 4 -> (4 + 1) #1": (
         "Where the digests are cut, more of them than a sketch keeps are different: that is asked before they are left out."
     ),
     "core/columns/sorting.py:insertion_sort: > -> >=": "Equal numbers look alike in either order; comparing sorts what takes more steps.",
@@ -125,7 +125,7 @@ EQUIVALENT: Mapping[str, str] = {
         "What is made anew each time is the same, and takes longer."
     ),
     "tasks/writing/runs.py:_check_unpacked: 0 -> (0 + 1)": "A dictionary without a text unpacks to nothing, as is asked right afterwards.",
-    "core/composition/contents.py:Sketch.of: >= -> >": "What is left out there is left out when the sketch is cut to its size, too.",
+    "core/units/source_digests.py:Sketch.of: >= -> >": "What is left out there is left out when the sketch is cut to its size, too.",
     "core/lattice/bounded_evaluations.py:Evaluations.evaluate: >= -> > #1": "One node more is known before some are forgotten.",
     "core/recoding/release_order.py:_sorted_as_numbers: > -> >=": "Records that just fit into a number sort the same without one.",
     "core/recount/labels/group_levels.py:_scaled: 0 -> (0 + 1)": "Without a number there is none that has to fit.",
@@ -341,12 +341,12 @@ EQUIVALENT: Mapping[str, str] = {
         " -> ((sizes[half] == persons[half]))"
     ): "Where no bound is set, no number of holders is too many, which takes longer to find out.",
     (
-        "core/privacy/risk.py:journalist: table.population, table.classes -> table.classes, table.population"
+        "core/units/losses.py:journalist: table.population, table.classes -> table.classes, table.population"
     ): "A sum of products is the same whichever comes first.",
     (
-        "core/privacy/risk.py:marketer: table.sizes / table.population, table.classes -> table.classes, table.sizes / table.population"
+        "core/units/losses.py:marketer: table.sizes / table.population, table.classes -> table.classes, table.sizes / table.population"
     ): "A sum of products is the same whichever comes first.",
-    "core/privacy/risk.py:release_risk: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
+    "core/units/losses.py:release_risk: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
         "They are compared for equality, and one is used where they are equal."
     ),
     "core/recount/labels/label_readers.py:_pieces: 0 -> (0 + 1)": "Where there is no value, no pieces together are one.",
@@ -362,7 +362,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/privacy/holders.py:_fewest_uneven: < -> <= #1": (
         "The bound lies a slack below the entropy that is asked for, so that no share of persons has just that."
     ),
-    "core/privacy/risk.py:records_above: table.sizes[exposed], table.classes[exposed] -> table.classes[exposed], table.sizes[exposed]": (
+    "core/units/losses.py:records_above: table.sizes[exposed], table.classes[exposed] -> table.classes[exposed], table.sizes[exposed]": (
         "A sum of products is the same whichever comes first."
     ),
     "tasks/writing/runs.py:RunWriter._write: 1 -> (1 + 1) #2": "Columns of a run are taken by their places, and nobody reads their names.",
@@ -388,13 +388,13 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/linked.py:linked_sql: UNION ALL -> UNION": (
         "Rows that are alike are of one person, and are grouped by person right afterwards; of others there is one for each combination."
     ),
-    "core/recount/risk.py:risk_of_files: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
+    "core/recount/classes.py:risk_of_files: fully_suppressed_records, masked_records -> masked_records, fully_suppressed_records": (
         "They are compared for equality, and one is used where they are equal."
     ),
     "core/units/person_rollups.py:PersonRollUps.classes: > -> >=": (
         "Where the fewest and the most persons are as many, counting them finds as many too, which takes longer."
     ),
-    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> SKETCH_SIZE #2": (
+    "core/units/source_digests.py:Sketch.of: 4 * SKETCH_SIZE -> SKETCH_SIZE #2": (
         "Any bound is as good where more digests below it are different than a sketch keeps, which is asked before others are left out."
     ),
     "core/lattice/bounded_evaluations.py:Evaluations.evaluate: 2 -> (2 + 1)": ("How many nodes are forgotten at a time changes no count."),
@@ -415,7 +415,7 @@ EQUIVALENT: Mapping[str, str] = {
         "Where no node was seen every list that follows is empty, and so is the answer."
     ),
     "core/lattice/picture.py:_away: 0 -> (0 + 1)": ("All nodes of a row have one height, and only rows of several nodes are asked for it."),
-    "core/privacy/risk.py:ClassSizes.records: self.sizes, self.classes -> self.classes, self.sizes": (
+    "core/units/losses.py:ClassSizes.records: self.sizes, self.classes -> self.classes, self.sizes": (
         "A sum of products is the same whichever comes first."
     ),
     "core/recoding/release_order.py:text_order: words - first -> words": (
@@ -434,7 +434,7 @@ EQUIVALENT: Mapping[str, str] = {
         "core/recount/labels/group_levels.py:_groups_of_null: not isinstance(spec, CsvHierarchy | TreeHierarchy) or spec.nulls is None"
         " -> ((not isinstance(spec, CsvHierarchy | TreeHierarchy)))"
     ): ("Values that are listed are texts, and None is none of them."),
-    "core/recount/labels/claimed_labels.py:claimed_spans: 0 -> (0 + 1) #4": ("Room for a group more, of which no label is."),
+    "core/recount/labels/label_spans.py:claimed_spans: 0 -> (0 + 1) #4": ("Room for a group more, of which no label is."),
     "core/recount/labels/label_readers.py:axis_of_groups: spec.nulls is not None -> True": (
         "Values that are listed are texts, and None is none of them."
     ),
@@ -501,7 +501,7 @@ EQUIVALENT: Mapping[str, str] = {
         " -> ((job.is_of_several and not compared.by_persons))"
     ): ("Where no file is the same no record of one is missing, which takes longer to find out."),
     (
-        "core/composition/contents.py:ValueSets.members: True, (found[1:] != found[:-1]) | (held[1:] != held[:-1])"
+        "core/units/source_digests.py:ValueSets.members: True, (found[1:] != found[:-1]) | (held[1:] != held[:-1])"
         " -> (found[1:] != found[:-1]) | (held[1:] != held[:-1]), True"
     ): ("Of members that are alike the last one is taken in the place of the first."),
     "core/recoding/release_order.py:canonical_record_order: > -> >=": (
@@ -510,7 +510,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recoding/release_order.py:canonical_record_order: len(words) > 1 -> True": (
         "Records that are sorted by all keys at once come into the same order, which takes longer."
     ),
-    "core/recount/labels/claimed_labels.py:claimed_spans: 1 -> (1 + 1) #1": "Any number that is not the first group's begins it.",
+    "core/recount/labels/label_spans.py:claimed_spans: 1 -> (1 + 1) #1": "Any number that is not the first group's begins it.",
     "core/recount/labels/label_spans.py:_members: min(first + axis.pieces, len(pieces)) -> first + axis.pieces": (
         "What would end behind the last piece is what ends there, and no way to the end goes over it."
     ),
@@ -559,8 +559,8 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recoding/release_order.py:entry_ranks: distinct -> False": "Entries that are all different rank alike in both ways.",
     "core/recount/labels/label_losses.py:_of_groups: 0 -> (0 + 1) #2": "A group of one value costs as much as one of none.",
     "core/recount/labels/value_scales.py:_whole: 10 -> (10 + 1)": "Either number lies beyond all types.",
-    "core/recount/risk.py:population_risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
-    "core/recount/risk.py:risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
+    "core/recount/classes.py:population_risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
+    "core/recount/classes.py:risk_of_files: > -> >=": "No risk of one in so many is nine of a hundred.",
     "core/units/kernels.py:merge_person_cells: True -> False": "The first visit begins a person, and says so.",
     "core/units/person_rollups.py:PersonRollUps.classes: len(open_) -> True": "Of no class nobody is counted, which takes longer.",
     "core/columns/sorting.py:order_of: len(numbers) - 1 -> len(numbers)": "A bit more than places need holds them, too.",
@@ -579,24 +579,24 @@ EQUIVALENT: Mapping[str, str] = {
         "One bit more is left out, and what is ordered without it is looked at by comparing."
     ),
     "core/columns/sorting.py:order_of_digests: 1 -> (1 + 1) #1": "The bound has as many bits.",
-    "core/composition/contents.py:Sketch.of: others is not None and len(others.digests) >= SKETCH_SIZE -> False": (
+    "core/units/source_digests.py:Sketch.of: others is not None and len(others.digests) >= SKETCH_SIZE -> False": (
         "What would be left out is left out when both sketches are made one, which takes longer."
     ),
-    "core/composition/contents.py:Sketch.of: len(digests) > 4 * SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
-    "core/composition/contents.py:Sketch.of: 4 -> (4 + 1)": "The sketch is cut to its size in any case.",
-    "core/composition/contents.py:Sketch.of: <= -> < #1": (
+    "core/units/source_digests.py:Sketch.of: len(digests) > 4 * SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
+    "core/units/source_digests.py:Sketch.of: 4 -> (4 + 1)": "The sketch is cut to its size in any case.",
+    "core/units/source_digests.py:Sketch.of: <= -> < #1": (
         "Where the digests are cut, more of them than a sketch keeps are different without the one at the cut."
     ),
-    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> 4 #1": (
+    "core/units/source_digests.py:Sketch.of: 4 * SKETCH_SIZE -> 4 #1": (
         "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
     ),
-    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> SKETCH_SIZE #1": (
+    "core/units/source_digests.py:Sketch.of: 4 * SKETCH_SIZE -> SKETCH_SIZE #1": (
         "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
     ),
-    "core/composition/contents.py:Sketch.of: 4 * SKETCH_SIZE -> 4 #2": (
+    "core/units/source_digests.py:Sketch.of: 4 * SKETCH_SIZE -> 4 #2": (
         "Whatever digest stands there, others are left out only where more than a sketch keeps are different up to it."
     ),
-    "core/composition/contents.py:Sketch.of: len(np.unique(near)) > SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
+    "core/units/source_digests.py:Sketch.of: len(np.unique(near)) > SKETCH_SIZE -> False": "The sketch is cut to its size in any case.",
     "core/recount/labels/value_scales.py:_whole: len(text) < SURE_DIGITS and text.isdecimal() -> False": (
         "Decimals are as exact, and take longer."
     ),
@@ -863,7 +863,7 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/units/set_tree.py:SetTree._make_room: 2 -> (2 + 1)": "A tree that is emptier takes more memory and holds the same.",
     (
-        "core/units/spellings.py:character_marks: not other and pc.min(pc.binary_length(texts)).as_py() <= max(map(len, MISSING))"
+        "core/units/repeats.py:character_marks: not other and pc.min(pc.binary_length(texts)).as_py() <= max(map(len, MISSING))"
         " -> ((not other))"
     ): ("Texts that are all too long to be one of these words are looked for among them, which takes longer."),
     "core/recount/labels/label_spans.py:_beside_null: members, null -> null, members": "Positions are sorted right afterwards.",

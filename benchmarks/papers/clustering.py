@@ -10,7 +10,7 @@ from math import log2
 from benchmarks.papers.page import Block, picture, table
 from benchmarks.rayden import Table, adult
 from core.charts.chart import short_figure
-from core.clustering.recoding import ClassPublication, recode_records
+from core.clustering.merged_classes import ClassPublication, recode_records
 from core.clustering.semantic import Clustering, Start
 
 KS, SIZES = (2, 5, 10, 25, 50, 100), (1_000, 3_000, 10_000, 20_000, 30_000)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.recount.labels.label_spans import Spans
-from schemas.job.attacks import AttackFigures, AttackName, AttackVerdict
+from schemas.job.privacy import AttackFigures, AttackName, AttackVerdict
 
 Codes = NDArray[np.int64]
 NO_VALUE, ELSEWHERE = -1, -2
@@ -165,7 +165,6 @@ def label_fits(spans: Spans, positions: NDArray[np.int64], labels: NDArray[np.in
     """Return a mask of the labels that cover each position, shape (positions, labels).
 
     Args:
-        spans: What labels cover.
         positions: Where values stand; a null stands at ``spans.null``.
         labels: The labels that are asked for, all unless they are said.
     """

@@ -27,7 +27,6 @@ def inference_from_left_out_persons(
     control group are persons of published classes.
 
     Args:
-        release: All of its records.
         column: The sensitive column.
         labels: Shape (n, q), the label of each record of the source in each quasi-identifier, -1 for none.
         values: Shape (n,), its value in the codes of the release.
@@ -164,7 +163,6 @@ def inference_by_class(
     Where no class fits, it is the most frequent value of the release.
 
     Args:
-        release: The release.
         column: The sensitive column.
         people: People of the release who have a value.
         control: The control group, likewise.

@@ -19,8 +19,6 @@ class JoinedTable:
     """Table of a release as an attacker joins it, with quoted column names.
 
     Attributes:
-        name: Its name.
-        relation: What is read.
         labels: Columns of quasi-identifiers.
         key: Columns of its key; none where nothing refers to it.
         parents: By table that it refers to, the nearer first, the columns of the reference.

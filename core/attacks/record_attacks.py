@@ -87,8 +87,6 @@ def singled_out_by_value(
     Where the job promises that k people share values, it is right if fewer than k have it.
 
     Args:
-        release: All of its records.
-        column: The column.
         k: What is promised.
         most_guesses: Guesses, at most.
         promises_shared_values: Whether the job promises that k people have each value.
@@ -238,8 +236,6 @@ def linkage_by_pseudonyms(release: AttackedRelease, column: str, k: int, *, is_a
     """Simulate linkage by pseudonyms: right if fewer than k people occur in the same set of classes.
 
     Args:
-        release: All of its records.
-        column: The pseudonyms.
         k: What is promised.
         is_accepted: Whether the job accepts that sets single people out.
     """

@@ -72,7 +72,6 @@ class Picture:
         title: What it shows, read out and shown under the pointer.
         alt_text: How to read it, or where its figures stand as text.
         width, height: In pixels of a screen; a page may scale it.
-        body: The drawn elements.
     """
 
     title: str

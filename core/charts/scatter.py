@@ -45,8 +45,6 @@ def scatter_chart(title: str, note: str, points: Sequence[ChartPoint], axis: str
 
     Args:
         title: What is shown.
-        note: How it is read.
-        points: The points.
         axis: What the figure across is.
         spelt: Writes a figure across.
     """

@@ -52,7 +52,6 @@ def scratch_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuf
     """Return scratch arrays for outlier factors; memory grows with the largest partition alone.
 
     Args:
-        points: The records.
         largest: Records of the largest partition.
         k: Neighbours.
     """
@@ -84,8 +83,6 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
     Args:
         columns: Shape (QIDs, size or more), the points of the partition.
-        size: How many there are.
-        row: The record.
         metric: What the columns are.
         gaps: Shape (size or more,), written to.
     """
@@ -159,7 +156,6 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
     a length and the chains of all its neighbours have length 0.
 
     Args:
-        points: The records.
         classes: Shape (n,), int32, the partition of each record.
         k: Neighbours.
         chaining: ``paper`` chains the neighbours in the order of their distance, the last edge weighing most; ``tang`` chains each to the

@@ -23,7 +23,7 @@ from core.compiling.compiled import compiler
 from core.hierarchies.hierarchy import Hierarchy
 
 kernel = compiler(
-    "clustering.gower", "clustering.segments", "clustering.vptree", "clustering.nearest", "clustering.cof", "clustering.outlier_step",
+    "clustering.gower", "clustering.vptree", "clustering.nearest", "clustering.cof", "clustering.outlier_step",
     "clustering.semantic",
 )  # fmt: skip
 UNIT = 1 << 20
@@ -57,7 +57,6 @@ class Points:
 
     Attributes:
         rows: Shape (n, columns), int32, C-contiguous: numerical columns first.
-        metric: How they are compared.
     """
 
     rows: Rows
@@ -169,7 +168,6 @@ def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) ->
 
     Args:
         first: Shape (n, QIDs).
-        row: Which row of it.
         second: Shape (n', QIDs).
         other: Which row of that.
         metric: What the columns of the points are.

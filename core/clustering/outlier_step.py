@@ -173,9 +173,6 @@ def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cu
     Args:
         classes: Shape (n,), as they are now.
         before: Shape (n,), as they were before some were merged.
-        k: Of a class.
-        cut: What cuts.
-        unit: Whose the records are.
     """
     large = np.bincount(classes[classes >= 0]) >= 2 * k
     if unit.people is not None:
@@ -219,7 +216,6 @@ class MondrianCut:
         records: Shape (n, QIDs), the code of each value.
         axes: One per QID.
         k: Least number of persons, or records, on both sides of a cut.
-        unit: Whose the records are.
     """
 
     records: NDArray[np.integer]

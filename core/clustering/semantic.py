@@ -161,7 +161,6 @@ def blocks_of_persons(order: NDArray[np.int64], buckets: NDArray[np.int64], peop
         order: Shape (n,), the records bucket by bucket.
         buckets: Shape (n,), the bucket of each.
         people: Shape (n,), the person of each record; negative for none.
-        k: Persons of a block.
     """
     blocks = np.full(order.shape[0], -1, np.int64)
     met = np.full(people.max() + 1, -1, np.int64)

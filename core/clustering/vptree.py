@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import Points, euclidean_points, kernel, measure_to_vantages
-from core.clustering.segments import sizes_with_persons, split_segments
+from core.clustering.nearest import sizes_with_persons, split_segments
 from core.columns.data_parallel import least_for_threads, parts_in_parallel
 from core.columns.domains import Domain
 
@@ -101,7 +101,6 @@ class VantageTree:
         """Put each segment's near records first in ``order``; return the number of near ones, 0 if not split.
 
         Args:
-            points: The records.
             order: Shape (n,), the records segment by segment; changed.
             segments: Shape (s, 2), where each begins and ends; 2k records or more.
             draws: Shape (s, 2), uniform on [0, 1), for the vantage points.

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Domain
 from core.columns.kernels import add_weighted, entries_at, fill_position_table, find_cells, unpack_cells
-from core.columns.numbers import filled, null_mask, offsets, positions, to_numpy
-from core.columns.positions import Finder, as_dictionary, position_finder
+from core.columns.numbers import Finder, as_dictionary, filled, null_mask, offsets, position_finder, positions, to_numpy
 
 Codes = NDArray[np.integer]
 PackedWords = tuple[NDArray[np.int64], ...]

@@ -90,7 +90,6 @@ def feed_in_parallel(give: Callable[[Taker, Item], None], coming: Iterable[Item]
         give: Called with a taker and an item, in some thread; what it calls lets others go on.
         coming: The items, each of which is looked for while those before are given. What has a thread of its own, as `prefetch` does, is
             closed at the end, whatever that is: an exception would keep it, until a collection of garbage waits for its thread anywhere.
-        takers: Of any number.
     """
     items = iter(coming)
     with closing(items) if isinstance(items, Generator) else nullcontext():

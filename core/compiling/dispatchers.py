@@ -146,11 +146,7 @@ class _PartCompiler(Compiler):
 
 
 class Kernel(CPUDispatcher):
-    """Kernel whose code is compiled once for Python, or as a part of the kernels that call it.
-
-    Args:
-        function: The Python function.
-    """
+    """Kernel whose code is compiled once for Python, or as a part of the kernels that call it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Create a kernel of a Python function; nothing is compiled yet."""

@@ -34,7 +34,7 @@ OF_CHANGED = 2**48
 def equal_records_sql() -> str:
     """Return SQL that counts each source's records outside shared files, and those the other has too.
 
-    It yields the fields of ``core.composition.contents.Likeness`` in their order.
+    It yields the fields of ``core.units.source_digests.Likeness`` in their order.
 
     It is right because GROUP BY brings each content together once, with how often either source holds it.
     """
@@ -307,7 +307,6 @@ def joint_values_sql(column: int, *, count_persons: bool) -> str:
     together once, and a person counts once for each of its values there, as in a class of one release.
 
     Args:
-        column: Number of the sensitive column.
         count_persons: Whether persons are counted; then ``sets`` has the values of each digest.
     """
     times = "count(DISTINCT person)" if count_persons else "count(*)"
@@ -326,7 +325,6 @@ def source_values_sql(table: str, column: int, *, count_persons: bool) -> str:
 
     Args:
         table: Of the records of one release.
-        column: Number of the sensitive column.
         count_persons: Whether persons are counted; then ``sets`` has the values of each digest.
     """
     times, somebody = ("count(DISTINCT person)", "AND person <> 0") if count_persons else ("count(*)", "")

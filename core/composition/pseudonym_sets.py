@@ -26,9 +26,6 @@ def text_sql(columns: Sequence[str]) -> str:
     """Return the SQL expression that joins columns to one text, different for different values.
 
     Every value comes with its length, a null without.
-
-    Args:
-        columns: Expressions.
     """
     texts = [f"coalesce(length({column}::VARCHAR)::VARCHAR || ':' || {column}::VARCHAR, '-')" for column in columns]
     return " || ".join(texts) or "''"
@@ -42,7 +39,6 @@ def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], other
     a pseudonym is joined to no other.
 
     Args:
-        source: What is read.
         link: Expressions of the columns whose pseudonyms name a person together.
         labels: Those of the published quasi-identifiers.
         others: Those of everything else that is published, but for pseudonyms.

@@ -174,7 +174,6 @@ def estimated_counts(queries: Sequence[CountQuery], codes: Codes, meanings: Sequ
     Each record counts by the share of its possible values that the query selects.
 
     Args:
-        queries: The queries.
         codes: By QID, shape (records,): the label of each record.
         meanings: By QID, of its labels.
     """

@@ -56,7 +56,6 @@ def choose_person(
     """Choose the column that identifies the person of a record, with rivals that are as likely.
 
     Args:
-        proposals: For all columns.
         may_be_person: Returns whether a column's values may be people.
         determines: As for ``propose_person``.
         repeats: Returns whether two records have one value of a column. It looks at every record, and is asked of few columns.

@@ -53,7 +53,7 @@ class ColumnProfile:
         kind: Of its values.
         values: Records that have one.
         distinct: How many are different, about.
-        shortest, longest: Characters of a text.
+        longest: Characters of a text.
         mean_length: Characters of a text on average.
         span: What all but a hundredth of the numbers at either end lie in; 0 for other kinds.
         digits: Whether every text is of digits.
@@ -70,7 +70,6 @@ class ColumnProfile:
     kind: Kind
     values: int
     distinct: int
-    shortest: int = 0
     longest: int = 0
     mean_length: float = 0.0
     span: float = 0.0

@@ -195,7 +195,6 @@ def merge_sql(files: Sequence[str], word_count: int) -> str:
 
     Args:
         files: Placeholders or quoted paths of Parquet files with ``cell_0 … cell_<words-1>`` and ``count``.
-        word_count: Number of words of a cell.
     """
     cells = ", ".join(f"cell_{word}" for word in range(word_count))
     return f"SELECT {cells}, sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}]) GROUP BY {cells} ORDER BY {cells}"

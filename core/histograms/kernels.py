@@ -163,8 +163,6 @@ def sum_packed(rows: NDArray[np.int64], low: int, bits: int, cells: NDArray[np.i
 
     Args:
         rows: Shape (n,), n ≥ 1, as ``pack_counts`` makes them.
-        low: As there.
-        bits: As there.
         cells: Shape (n,), gets the different cells.
         counts: Shape (n,), gets their sums.
     """

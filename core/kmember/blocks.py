@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.order import ascending_order
-from core.kmember.class_dissolution import dissolve_classes, split_grown
+from core.columns.sorting import ascending_order
+from core.kmember.class_dissolution import dissolve_classes, grow_classes, split_grown
 from core.kmember.classes import Classes, add_to_class, build_classes, cost_with, costs_with, persons_in, remove_from_class, reprice_class
-from core.kmember.growing import grow_classes
 from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, kernel, price_with, set_label_price
 from core.recoding.price_kernels import SIZE, Numbers, Prices, RankPositions, greatest, whole
 
@@ -100,7 +99,6 @@ def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, 
     """Return the gain of swapping two records; any number up to ``least`` if it is no greater.
 
     Args:
-        records: Of the block.
         prices: What labels cost.
         classes: Of the block.
         row: One record.

@@ -67,7 +67,6 @@ def build_classes(records: CodedRecords, prices: Prices, owners: RankPositions, 
     """Build a block's classes from the class of each record, an array that they keep and change.
 
     Args:
-        records: Of the block.
         prices: What labels cost.
         owners: Shape (n,), int32, dense from 0. It stays the one that the classes change.
         k: Persons or records that each has.
@@ -147,9 +146,6 @@ def costs_with(set_labels: SetLabels, costs: RankPositions, records: CodedRecord
     Args:
         set_labels: Of the classes, or their cores.
         costs: Of these set labels, as `Classes` has them.
-        records: Of the block.
-        row: The record.
-        prices: What labels cost.
         totals: Shape (classes,), written to.
     """
     if costs.shape[0] == 0:

@@ -87,7 +87,6 @@ class RecordsToGroup:
         axes: One per QID: how it is cut.
         labels: One per QID: what classes publish.
         k: Persons or records of a class.
-        unit: Whose the records are.
     """
 
     codes: NDArray[np.integer[Any]]

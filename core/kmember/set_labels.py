@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.order import ascending_order
+from core.columns.sorting import ascending_order
 from core.compiling.compiled import compiler
 from core.recoding.price_kernels import FIRST, SIDE, Prices, RankPositions, column_price, whole
 
 MODULES = (
-    "columns.order", "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes", "kmember.growing",
+    "columns.sorting", "recoding.price_kernels", "kmember.set_labels", "kmember.tables", "kmember.classes",
     "kmember.class_dissolution", "kmember.blocks",
 )  # fmt: skip
 kernel = compiler(*MODULES)

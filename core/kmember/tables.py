@@ -42,8 +42,6 @@ def price_values(set_labels: SetLabels, at: int, before: int, records: CodedReco
         set_labels: Some set labels.
         at: Which of them.
         before: Another one, whose costs stand there now: columns that are as they were are left alone.
-        records: Of the block.
-        prices: What labels cost.
         costs: Shape (values, m), int32.
         to: The column of ``costs`` that is written.
     """
@@ -173,10 +171,7 @@ def _add_held(
 
     Args:
         terms: As `Prices` has them.
-        column: The column.
         count: Different values of the set label.
-        words: The values of the set labels.
-        at: Which set label.
         bits: The bits of all values of the block.
         first: Where those of the column start.
         end: Where they end.

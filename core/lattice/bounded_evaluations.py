@@ -220,7 +220,6 @@ class Evaluations:
         """Evaluate a node once; return its loss, objective and bounds; raise SpentError past the limit.
 
         Args:
-            steps: The node.
             keep: Whether coarser nodes will be asked for.
         """
         if steps in self._seen:
@@ -362,7 +361,6 @@ def _spared(small: NDArray[np.int64], k: int, most: int) -> int:
     Args:
         small: Shape (n,), sizes c of the cells with fewer than k records.
         k: The fewest that a class may have.
-        most: How many records may be suppressed.
     """
     sizes = np.arange(k, dtype=np.int64)
     taken = np.minimum(np.cumsum(np.bincount(small, minlength=k) * sizes), most)

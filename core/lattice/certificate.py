@@ -25,9 +25,8 @@ from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
-from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import LevelPrices
-from core.lattice.search import Rank, Search, SearchResult, ignore_progress
+from core.lattice.search import BARRED, BOUNDED, FAILED, UNEXAMINED, Rank, Search, SearchResult, ignore_progress
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 

@@ -283,8 +283,6 @@ def named_objective_value(name: str, value: float, value_count: int, prices: Lev
     Empty for objectives that every release reports anyway.
 
     Args:
-        name: Of the objective.
-        value: The cost of the node.
         value_count: Records times QIDs.
         prices: Of the objective, if it has any; with weights their mean is returned, under a name of its own.
     """

@@ -11,7 +11,7 @@ from html import escape
 
 from core.charts.chart import Picture, paint, text, width_of
 from core.columns.domains import Node
-from core.lattice.map import STATUSES, LatticeMap
+from core.lattice.search import STATUSES, LatticeMap
 
 # Border and fill differ beside the colour, so that the picture can be read in grey.
 DASH = {"fails": "none", "passes": "none", "cut": "4 2", "unexamined": "1 2"}
@@ -30,7 +30,6 @@ class Frame:
     """The layout of a lattice picture.
 
     Attributes:
-        width, height: Of the picture.
         left_edge, top: Of the nodes.
         legend: Upper left corner of the legend.
         box: Width of a node.

@@ -38,7 +38,6 @@ def fail_unsafe_unions(
 
     Args:
         levels: What is published before.
-        new: The level.
         promise: What a class must satisfy.
         hierarchies: One per QID.
     """
@@ -132,7 +131,6 @@ class RareCellLookup:
     """Lookup of cells that belong to cells of too few at a coarser node.
 
     Args:
-        level: That node.
         node: Of the cells; nowhere coarser.
         hierarchies: One per QID.
     """

@@ -106,12 +106,7 @@ class RareCombinations:
 
     @classmethod
     def of(cls, level: ResidualLevel, gains: NDArray[np.float64]) -> RareCombinations:
-        """Return all cells of a level as rare combinations.
-
-        Args:
-            level: The level.
-            gains: As of the combinations.
-        """
+        """Return all cells of a level as rare combinations."""
         classes = level.classes
         if classes.members is not None:
             # Asked again and again: only what tells combinations and sensitive values apart is read each time.

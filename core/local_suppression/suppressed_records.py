@@ -34,7 +34,6 @@ class MaskableClasses:
     """Published classes of one part that may be masked together with suppressed records.
 
     Attributes:
-        cells: The published combinations of one part.
         classes: Shape (combinations,), int64, dense from 0: the class of each.
         gains: Shape (combinations,), float64: what masking a record takes away, over all QIDs.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.columns.order import ascending_order
+from core.columns.sorting import ascending_order
 from core.mondrian.halves import is_allowed_cut, keeps_without_disclosure
 from core.mondrian.rows import (  # fmt: skip
     ALL_TIES,
@@ -58,7 +58,6 @@ def median_cut(
         mode: STRICT, MEDIAN (never below the median value) or RELAXED (rows of the median value are shared out, so that halves are even).
         k: Records that both halves must have.
         demands: What both halves must keep besides; None for nothing.
-        room: Scratch.
     """
     left, at = room.sums[0], whole(0)
     # In whole numbers, because half of an odd weight is none.
@@ -200,7 +199,6 @@ def cut_all(
     """Cut nodes until no cut is allowed or a refusal ends it, reordering ``rows``; return class starts.
 
     Args:
-        rows: All rows.
         small: Nodes of at most so many rows are not cut, for another thread to cut; 0 for none.
         scale: As of ``cut_of``, like all that follows.
 

@@ -283,7 +283,6 @@ def merge_thin(tree: CutTree, is_large: Callable[[Group], bool], keeps: Callable
     both sides are then one fragment, so that a reader learns no more than from a cut that was not made.
 
     Args:
-        tree: The cuts.
         is_large: Returns whether some leaves together have k people; all leaves do.
         keeps: Returns whether they keep the model of sensitive values; all leaves do. None for no such model.
     """

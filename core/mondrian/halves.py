@@ -31,12 +31,10 @@ def is_allowed_cut(
     Args:
         rows: All rows.
         bounds: First row of the node and one past its last.
-        cut: The cut.
         left: Records of the left half.
         weight: Records of both.
         k: Persons that both must have; records where the job has no person column.
         demands: What both must keep besides; None for nothing, and then what looks at sensitive values is not even compiled.
-        room: Scratch.
     """
     # Two comparisons before a pass over all rows: nobody is more persons than there are records.
     if left < k or weight - left < k:
@@ -63,7 +61,6 @@ def keeps_without_disclosure(rows: Rows, bounds: Bounds, cut: Cut, demands: Dema
         cut: A cut that leaves k on both sides.
         demands: What both must keep besides.
         people: Whose the records are; None where every record counts.
-        room: Scratch.
     """
     persons = _persons(rows, bounds, cut, people)
     for column in range(rows.sensitive.shape[1]):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.table import LabelTable, listed_rows
+from core.hierarchies.levels import LabelTable, listed_rows
 from core.mondrian.rows import CutScale
 from schemas.job.columns import QuasiIdentifier
 from schemas.registry.hierarchy_kinds import hierarchy_kind
@@ -93,7 +93,6 @@ def _learnt(listed: Sequence[NDArray[Any]], counts: NDArray[np.int64], order: Or
     Args:
         listed: By level, finest first, shape (values,): where the group of each value is listed.
         counts: Shape (values,), records of each.
-        order: Which.
     """
     parents, found = np.zeros(len(counts), np.int64), []
     for level in reversed(listed):

@@ -18,10 +18,9 @@ from core.mondrian.ranks import CutAxis, ranks_of, scale_of_fragment
 from core.mondrian.rows import CutLabelPrices
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
-from core.recoding.generalisation import generalise
 from core.recoding.labels import same_labels
 from core.recoding.price_kernels import KIND, RANGE, SECOND, SET, SIDE
-from core.recoding.prices import LabelPrices, label_prices
+from core.recoding.prices import LabelPrices, generalise, label_prices
 from core.recoding.recoding import Intervals
 from core.units.losses import c_avg, sum_of_squares
 from core.units.persons import EVERY_RECORD
@@ -65,7 +64,6 @@ class Cutting:
         axes: One per QID.
         domains: One per QID.
         hierarchies: One per QID.
-        rules: What every class must keep.
         ways: How each QID is published; None for the usual way.
         score: What chooses the QID of a cut.
         mode: How equal values are cut.
@@ -142,10 +140,8 @@ def label_partition(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], 
     """Label the classes of a partition, merge classes of equal labels, and sum their losses.
 
     Args:
-        cutting: How.
         codes: Shape (rows, QIDs, …).
         weights: Shape (rows,), records per row.
-        made: The partition.
     """
     order = made.order.astype(np.int64)
     # reduceat gives an empty range the value at its start; no class is empty.

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.columns.order import ascending_order
+from core.columns.sorting import ascending_order
 from core.privacy.kernels import kernel
 from core.recoding.price_kernels import RankPositions
 

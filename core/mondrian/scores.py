@@ -86,7 +86,6 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers,
         bounds: First row of the node and one past its last.
         qid: The QID.
         size: How many ranks ``room.values`` holds for it.
-        room: With these.
         prices: Written to.
     """
     first, end = bounds
@@ -164,7 +163,6 @@ def cheapest_cut(
         k: Records that both halves must have.
         demands: What both halves must keep besides; None for nothing.
         room: With the extents of the node.
-        prices: Scratch.
     """
     best, least = NO_CUT, -1.0
     qids = room.lows.shape[0]
@@ -198,14 +196,11 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: CutScale, cost
     """Add the penalty of one QID to the price of each cut between sorted rows, for one half.
 
     Args:
-        rows: All rows.
-        qid: The QID.
         size: How many ranks the sorted rows have.
         step: 1 for the halves up to each rank, -1 for those from it on.
         scale: What the penalty is relative to.
         costs: Penalty per record by rank, added to.
         room: With the extents of the node.
-        prices: With the sorted rows.
     """
     ranks, order, ends, stamps = rows.ranks, prices.sorted, prices.ends, room.stamps
     share, places, terms, numbers = (

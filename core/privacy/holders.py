@@ -155,7 +155,6 @@ def condition_of(model: PrivacyModel, source_counts: Mapping[str, NDArray[Any]],
     """Return the holder condition that belongs to a privacy model; None if there is none.
 
     Args:
-        model: The model.
         source_counts: By sensitive column, shape (values,): persons of the whole source by value.
         person_count: Persons of the whole source.
     """
@@ -218,8 +217,6 @@ def write_holder_bounds(holder_bounds: HolderBounds, model: Holders, column: int
 
     Args:
         holder_bounds: Written to.
-        model: The condition.
-        column: The number of its column.
         source_counts: Shape (values,), persons of the whole source by value.
     """
     holder_bounds.columns_bounded[column] = True
@@ -244,10 +241,8 @@ def held_by_few_persons(
     """Return whether no value of a class is held by too many of its persons.
 
     Args:
-        person_count: Persons of the class.
         counts: Persons by sensitive code.
         present: The codes that occur, in its first ``size`` entries.
-        size: How many there are.
         column: The sensitive column.
         null: The code of the null where that is no value of diversity, else -1.
         holder_bounds: What is asked.
@@ -266,7 +261,6 @@ def fewest_too_many(person_count: int, code: int, column: int, null: int, holder
 
     Args:
         person_count: Persons of the class.
-        code: The value.
         column: The sensitive column.
         null: The code of the null where that is no value of diversity, else -1.
         holder_bounds: What is asked.

@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.order import ascending_order
+from core.columns.sorting import ascending_order
 from core.compiling.compiled import compiler
 from core.privacy.holders import HolderBounds, Holders, held_by_few_persons, no_holder_bounds, write_holder_bounds
 from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
 
 MODULES = (
-    "columns.order", "recoding.price_kernels", "privacy.holders", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves",
-    "mondrian.scores", "mondrian.cuts",
+    "columns.sorting", "recoding.price_kernels", "privacy.holders", "privacy.kernels", "privacy.refusals", "mondrian.rows",
+    "mondrian.halves", "mondrian.scores", "mondrian.cuts",
 )  # fmt: skip
 """The modules of the kernels that cut, which call each other."""
 kernel = compiler(*MODULES)
@@ -143,8 +143,6 @@ def class_keeps(
         person_count: Persons of the class; as many as records where the job has no person column.
         counts: Records, or persons, by sensitive code; 0 but for ``present``.
         present: The codes that occur, in its first ``size`` entries.
-        size: How many there are.
-        column: The sensitive column.
         demands: What is asked.
     """
     null = demands.nulls[column]

@@ -180,7 +180,6 @@ class Closeness:
     distance from a fixed distribution is convex, and a union is a mixture of its parts. A class within 1e-9 of t is safe.
 
     Attributes:
-        column: The sensitive column.
         t: From 0 to 1.
         ranks: For the ordered distance, shape (values,): the position of each value in the order. None for the other distances.
         groups: For the hierarchical distance, from fine to coarse, each of shape (values,): the group of each value at each level of its

@@ -15,13 +15,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.order import ascending_order
+from core.columns.sorting import ascending_order
 from core.compiling.compiled import compiler
 from core.privacy.holders import fewest_too_many
 from core.privacy.kernels import Demands, class_keeps
 from core.privacy.refusals import TRIED, has_enough_values, least_values
 
-kernel = compiler("columns.order", "privacy.holders", "privacy.kernels", "privacy.refusals", "privacy.person_refusals")
+kernel = compiler("columns.sorting", "privacy.holders", "privacy.kernels", "privacy.refusals", "privacy.person_refusals")
 
 Integers = NDArray[np.int64]
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
+from schemas.errors.values import PseudonymError
 from schemas.registry.treatment_kinds import escaped_characters, treatment_kind
 from schemas.registry.treatments import (
     EncryptSettings,

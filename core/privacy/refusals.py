@@ -24,13 +24,13 @@ from math import ceil, exp
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.order import ascending_order
+from core.columns.sorting import ascending_order
 from core.compiling.compiled import compiler
 from core.privacy.holders import fewest_too_many
 from core.privacy.kernels import Demands, class_keeps
 from core.privacy.models import SLACK
 
-kernel = compiler("columns.order", "privacy.holders", "privacy.kernels", "privacy.refusals")
+kernel = compiler("columns.sorting", "privacy.holders", "privacy.kernels", "privacy.refusals")
 TRIED = 8
 """Values that are tried first, besides those that a half could have alone."""
 
@@ -166,7 +166,6 @@ def _hold(
         possible: Shape (2, values): which values each person in a half may hold; written to.
         lacked: Shape (2, values): which values each person in a half may be without; written to.
         codes: As of ``refusal_discloses``, like ``totals``, ``sizes`` and ``persons``.
-        half: The half.
         held: Where the value is among ``codes``.
         fewest: How many hold it at least.
     """

@@ -48,7 +48,6 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
         codes: Shape (n,), below ``size``.
         order: Shape (records in a class,), the records class by class.
         starts: Shape (classes,), where each class begins; none is empty.
-        size: Number of codes.
 
     Returns:
         Shape (classes,).

@@ -29,7 +29,7 @@ from core.recoding.classes import QidLabels, Sets, renumbered, text_ranks
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.recoding import SUPPRESSED, Intervals, label_columns
 from core.units.losses import group_penalties
-from schemas.release.claimed_levels import NULL_MEMBER
+from schemas.release.manifest import NULL_MEMBER
 
 NULL_SET_END = f", {NULL_MEMBER}}}"
 """How a set with a null ends."""
@@ -114,8 +114,6 @@ def label_qid(
     Args:
         codes: Shape (n,), the code of each record.
         sets: The records of each class.
-        domain: Of the QID.
-        hierarchy: Of the QID.
         style: How ranges and groups are written.
         least: Shape (classes,), the finest level that may be published for a categorical QID, -1 for any; any if left out.
         ends: Where ranges may end; at the values of the class if left out.
@@ -312,7 +310,6 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
     Args:
         codes: Shape (n,), the code of each record.
         sets: The records of each class.
-        hierarchy: Of the QID.
 
     Returns:
         Shape (classes,).

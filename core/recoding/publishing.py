@@ -21,7 +21,7 @@ from core.compiling.compiled import compiler
 from core.formats.published import PublishedValues, value_keys
 from core.recoding.classes import cut_grid_lines
 from core.recoding.ends import grid_of
-from schemas.job.publish import OTHER, SHARED, Publishing, Way
+from schemas.job.identifiers import OTHER, SHARED, Publishing, Way
 
 kernel = compiler("recoding.publishing")
 
@@ -36,7 +36,6 @@ def cut_groups(numbers: NDArray[np.float64], records: NDArray[np.int64], people:
         numbers: Shape (m,), ascending, distinct.
         records: Shape (m,), how many records have each.
         people: Shape (m,), how many people have each, no person twice; at least ``least`` together.
-        least: People of a group.
     """
     count = numbers.shape[0]
     before = np.zeros(count + 1, np.int64)
@@ -97,8 +96,6 @@ def published_values(value_counts: CountedValues, way: Way, k: int) -> Published
     """Return the published value of each source value, for one way of publishing.
 
     Args:
-        value_counts: The values.
-        way: How they are published.
         k: People who share a value, at least.
     """
     if way == SHARED:

@@ -33,7 +33,6 @@ def record_hashes(columns: Sequence[pa.Array], row_count: int) -> NDArray[np.uin
 
     Args:
         columns: Arrays of shape (rows,), possibly none.
-        row_count: Number of records.
     """
     if not columns:
         return np.zeros(row_count, np.uint64)
@@ -233,7 +232,6 @@ def _entries_at(column: pa.DictionaryArray, ranks: NDArray[np.int64], wanted: ND
     """Return the dictionary entries of the wanted ranks, shape (n,); null for the rank after the last.
 
     Args:
-        column: The dictionary.
         ranks: Shape (entries,), the rank of each.
         wanted: Shape (n,).
     """

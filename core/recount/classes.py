@@ -1,26 +1,106 @@
-"""The independent recount of equivalence classes in the written files, compared with the manifest.
+"""The independent recount of equivalence classes and their risk, compared with the manifest.
 
 Nothing of the search, the hierarchies or the recoding is used here. The equivalence classes are the combinations of published QID values
 in the files (nulls included), counted by DuckDB.
+
+A run computes them by ``core.units.losses``. This is a second reading of the same definitions (K. El Emam, Guide to the
+De-Identification of Personal Health Information, CRC Press 2013, chapter 16), so that an error in one of the two is noticed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import isclose
 
+from core.recount.groups import TogetherCount, combination_claims
 from core.recount.labels.label_losses import ColumnLoss
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount, share_at_most
-from core.recount.risk import population_risk_of_files, unmasked_class_sizes
-from core.recount.together import TogetherCount, combination_claims
 from schemas.errors.base import counted, listed, verb_of
+from schemas.job.identifiers import ColumnPublication, publications_agree
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication, publications_agree
-from schemas.release.claimed_levels import RANGED, endpoints_of
 from schemas.release.figures import Kind
-from schemas.release.manifest import Manifest, pseudonym_sentence, published_payload, published_qids
+from schemas.release.manifest import RANGED, Manifest, endpoints_of, pseudonym_sentence, published_payload, published_qids
+
+THRESHOLD = Fraction(9, 100)
+"""The greatest risk of a record that is not counted as above it."""
+
+Figures = dict[str, int | float]
+
+
+def risk_of_files(classes: Mapping[int, int], fully_suppressed_records: int, suppressed_records: int, masked_records: int) -> Figures:
+    """Return the re-identification risk of written files by figure (prosecutor, journalist, marketer).
+
+    Whole classes are published, so that the three attackers see the same sizes.
+
+    Args:
+        classes: Number of classes by size, the class of the masked records among them.
+        fully_suppressed_records: Records with ``*`` in every quasi-identifier.
+        suppressed_records: Records that were dropped or masked.
+        masked_records: How many of them are in the files. They are in no class; where other records publish ``*`` everywhere as well,
+            the two cannot be distinguished.
+    """
+    table = unmasked_class_sizes(classes, fully_suppressed_records, masked_records)
+    records, many = sum(size * number for size, number in table.items()), sum(table.values())
+    counts: Figures = {"records": records, "classes": many, "suppressed": suppressed_records}
+    if not records:
+        return counts
+    least, unique = min(table), table.get(1, 0)
+    # As fractions, because a float may fall to either side of the limit.
+    above = sum(size * number for size, number in table.items() if Fraction(1, size) > THRESHOLD)
+    greatest, mean, share = 1 / least, many / records, above / records
+    return counts | {
+        "threshold": float(THRESHOLD),
+        "prosecutor_max": greatest,
+        "prosecutor_mean": mean,
+        "records_above": above,
+        "share_above": share,
+        "journalist_max": greatest,
+        "journalist_mean": mean,
+        "journalist_share_above": share,
+        "marketer": mean,
+        "min_class": least,
+        "unique": unique,
+        "uniqueness": unique / records,
+    }
+
+
+def unmasked_class_sizes(classes: Mapping[int, int], fully_suppressed_records: int, masked_records: int) -> dict[int, int]:
+    """Return how many classes have each size, less the class of masked records if it holds no others.
+
+    Arguments as for ``risk_of_files``.
+    """
+    table = dict(classes)
+    if masked_records and masked_records == fully_suppressed_records:
+        table[fully_suppressed_records] -= 1
+    return {size: number for size, number in table.items() if number}
+
+
+def population_risk_of_files(population_rows: int, classes: Sequence[tuple[int, int, int]]) -> Figures:
+    """Return the re-identification risk of the published classes in a population, by figure.
+
+    Args:
+        population_rows: Rows of the population.
+        classes: Records of a class in the files, rows of the population that its labels fit, and how many classes have both numbers.
+    """
+    # Who is in the data is in the population, whether or not its table has them.
+    sizes = [(held, max(held, fitting), number) for held, fitting, number in classes]
+    records = sum(held * number for held, _, number in sizes)
+    least = min(fitting for _, fitting, _ in sizes)
+    drawn = Fraction(sum(number for *_, number in sizes), sum(fitting * number for _, fitting, number in sizes))
+    matched = sum(Fraction(held, fitting) * number for held, fitting, number in sizes) / records
+    above = sum(held * number for held, fitting, number in sizes if Fraction(1, fitting) > THRESHOLD)
+    return {
+        "records": population_rows,
+        "k_map": least,
+        "journalist_max": 1 / least,
+        "journalist_mean": float(max(drawn, matched)),
+        "journalist_share_above": above / records,
+        "marketer": float(matched),
+        "lacking": sum(number for held, fitting, number in classes if fitting < held),
+    }
 
 
 @dataclass(frozen=True)
@@ -28,13 +108,10 @@ class Recount:
     """Counts of records, classes and privacy models in the written files.
 
     Attributes:
-        records: Number of records.
         classes: Number of equivalence classes.
         min_class: Records in the smallest class; 0 if there is none.
         failing: Classes with fewer than k records.
-        exposed: Records in these.
         masked: Records with ``*`` in every QID.
-        sizes: Number of classes by size.
         measured: By promise (``l``, ``t``) and sensitive column, the worst of all classes, in the unit of the promise.
         withheld: Records with ``*`` by QID; empty where that was not counted.
         source: Records of the source; None where it was not available.
@@ -99,9 +176,6 @@ class Recount:
         """Return how many units have ``*`` in every quasi-identifier, and how many of them are masked.
 
         Units are those of k. The second number is 0 where persons count and other records have ``*`` everywhere as well.
-
-        Args:
-            masked_records: Masked records.
         """
         if self.persons is None:
             return self.masked, masked_records
@@ -276,8 +350,6 @@ def contradicted_counts(manifest: Manifest, recount: Recount, *, same_k: bool = 
     """Return messages on counts of records, classes and persons that manifest and files state differently.
 
     Args:
-        manifest: The manifest.
-        recount: The counts of the files.
         same_k: Whether persons were counted by the manifest's k.
     """
     claims = {

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import isclose, prod
 from operator import le
 
-from core.recount.classes import Recount, follows_from_labels
-from core.recount.risk import unmasked_class_sizes
+from core.recount.classes import Recount, follows_from_labels, unmasked_class_sizes
 from schemas.errors.base import listed
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures

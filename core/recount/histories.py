@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schemas.job.publish import ColumnPublication
+from schemas.job.identifiers import ColumnPublication
 from schemas.release.figures import Together
 
 

@@ -202,7 +202,6 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
     """Return the SQL relation of each person (``holder``) and ``value`` in the source, once each.
 
     Args:
-        source: What is read.
         persons: As for ``person_condition_sql``.
         column: Quoted name of the sensitive column.
     """
@@ -247,7 +246,6 @@ def records_of_k(persons: Mapping[int, int], k: int) -> int:
     """Return the largest number of records that at least k persons reach; 0 with fewer persons.
 
     Args:
-        persons: How many there are by their number of records.
         k: How many must have so many.
     """
     found = 0
@@ -310,7 +308,6 @@ def persons_sql(source: str, persons: Mapping[str, bool]) -> str:
     Numbers begin above ``NOBODY``.
 
     Args:
-        source: What is read.
         persons: As for ``core.recount.people.person_condition_sql``.
     """
     names = ", ".join(f"{name} AS name_{number}" for number, name in enumerate(persons))
@@ -324,7 +321,6 @@ def source_persons_sql(source: str, qids: Sequence[str], persons: Sequence[str],
     Its columns are ``class``, ``person``, ``value_0`` … and ``records``.
 
     Args:
-        source: What is read.
         qids: Quoted names of the quasi-identifiers.
         persons: Quoted names of the columns that name a person.
         values: Quoted names of the sensitive columns.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.value_scales import KEPT_ENDS, value_texts
 from schemas.registry.hierarchies import HierarchySpec, WidthsHierarchy
-from schemas.release.claimed_levels import NULL_MEMBER
+from schemas.release.manifest import NULL_MEMBER
 
 MOST = 10**17
 """Numbers of more digits are cut down by a power of ten until they are less."""
@@ -70,7 +70,6 @@ def unexpected_ends(
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps of the source.
         people: Shape (m,), how many people count at each, each person at one of theirs.
-        spec: The hierarchy.
         k: People.
         labels: As text; what is no range ends nowhere.
     """

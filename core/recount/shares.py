@@ -62,7 +62,6 @@ def share_sql(columns: Mapping[str, str], share_count: int) -> str:
 
     Args:
         columns: Quoted names of published quasi-identifiers, each with DuckDB's type.
-        share_count: How many there are.
     """
     texts = (_TEXTS.get(dtype, "{name}::VARCHAR").format(name=name) for name, dtype in columns.items())
     return f"(hash({', '.join(texts)}) % {share_count:d})::INTEGER"

@@ -92,7 +92,6 @@ def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec
     of the classes each, add them up.
 
     Args:
-        source: What is read.
         qids: Quoted names of the published QID columns.
         column: Quoted name of the sensitive column.
         spec: What was promised.

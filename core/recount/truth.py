@@ -42,7 +42,6 @@ def value_groups(source: str, column: str) -> Groups:
     Its columns are ``value`` and ``records``.
 
     Args:
-        source: What is read.
         column: Quoted name.
     """
     return Groups(f"{source} AS s", ((f"s.{column}", "value"),))
@@ -69,7 +68,6 @@ def label_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
     Its columns are ``label_0`` … and ``records``.
 
     Args:
-        release: What is read.
         columns: Quoted names of the columns under which the quasi-identifier is published.
     """
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
@@ -82,7 +80,6 @@ def untreated_values_sql(release: str, column: str) -> str:
     It yields the fields of ``PassedColumn``. It is right because GROUP BY has each value once, and a null is no value.
 
     Args:
-        release: What is read.
         column: Quoted name of the column.
     """
     each = f"SELECT count(*) AS records FROM {release} AS r WHERE r.{column} IS NOT NULL GROUP BY r.{column}"
@@ -175,7 +172,6 @@ def excess_records_sql(released_table: str, source_table: str) -> str:
 
     Args:
         released_table: Digests of the release, by bucket.
-        source_table: Those of the source.
     """
     return f"""
         SELECT coalesce(sum(greatest(released.records - coalesce(given.records, 0), 0)), 0)::BIGINT,
@@ -220,7 +216,6 @@ def marginal_groups(rows: str, expression: str) -> Groups:
 
     Args:
         rows: What is read, with its alias.
-        expression: The value.
     """
     return Groups(rows, ((expression, "value"),))
 
@@ -230,7 +225,6 @@ def marginal_sql(released_table: str, source_table: str) -> str:
 
     Args:
         released_table: Values of the release, counted.
-        source_table: Those of the source.
     """
     return f"""
         SELECT coalesce(sum(greatest(released.records - coalesce(given.records, 0), 0)), 0)::BIGINT
@@ -313,7 +307,6 @@ def label_combination_faults(name: str, wrong: int, columns: Sequence[str]) -> l
     Args:
         name: The quasi-identifier.
         wrong: Records, at least, whose labels cover too few values in the records with the same in the other columns.
-        columns: The other columns.
     """
     others = f"do not cover its values in the records with the same {listed(columns)}"
     return [f"at least {counted(wrong, 'record')} with labels of '{name}' that {others}"] if wrong else []

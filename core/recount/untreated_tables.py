@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from core.recount.groups import record_digest_sql
 from core.recount.histories import (
     ReadTable,
     alias_of,
@@ -17,7 +18,6 @@ from core.recount.histories import (
     row_person_table,
     rows_below_sql,
 )
-from core.recount.together import record_digest_sql
 
 
 def renamed_table(table: ReadTable, prefix: str, columns: Sequence[str]) -> ReadTable:
@@ -69,7 +69,7 @@ def column_persons_sql(table: ReadTable, column: str) -> str:
 def table_contents_sql(table: ReadTable, unit: ReadTable, columns: Sequence[str], made: str) -> str:
     """Return SQL that makes a table of persons with digests of their rows' labels and untreated values.
 
-    Its columns are those that ``core.recount.together.person_combination_counts_sql`` reads. A combination is that of the labels of row and
+    Its columns are those that ``core.recount.groups.person_combination_counts_sql`` reads. A combination is that of the labels of row and
     person. It is right because equal values have equal digests, nulls too, and two that differ have equal ones with a chance of 1 in
     2^64.
 

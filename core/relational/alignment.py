@@ -84,8 +84,6 @@ def levels_of_groups(codes: Numbers, groups: Numbers, group_count: int, level_ta
     Args:
         codes: Shape (columns, rows).
         groups: Shape (rows,), the group of each row, ``NOBODY`` of one that is in none.
-        group_count: How many groups there are.
-        level_tables: The levels.
     """
     found = np.zeros((codes.shape[0], group_count), np.uint8)
     first = np.full(group_count, -1, np.int64)

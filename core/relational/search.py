@@ -44,7 +44,6 @@ class BestNode:
         node: A level for each quasi-identifier of each table.
         cost: What it costs.
         evaluated: How many nodes had their histories counted.
-        nodes: How many there are.
     """
 
     node: Node
@@ -61,7 +60,6 @@ def best_node(
     Ties go to fewer persons left out, then to better precision, then to the order of the job.
 
     Args:
-        lattice: All nodes.
         floor: In the lattice's shape, what no node and nothing coarser is below.
         parts: The axes of each part of the tables that is tagged alone first.
         most_left_out: Persons who may be left out.

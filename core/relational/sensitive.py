@@ -77,7 +77,6 @@ class TablePromise:
     It applies to histories that have a row of the table: others publish no value of it.
 
     Attributes:
-        promise: k and the models.
         columns: Who holds what, by sensitive column.
         has_rows: Shape (persons,), who has a row of the table.
     """

@@ -15,8 +15,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from core.relational.histories import number_profiles
-from core.relational.kernels import Lanes
+from core.relational.histories import Lanes, number_profiles
 
 Integers = NDArray[np.int64]
 MOST_ROWS = 4

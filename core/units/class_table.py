@@ -158,7 +158,6 @@ class ClassTable:
 
         Args:
             records: Shape (classes,).
-            members: Who is in them.
         """
         return cls(records, members.count(len(records)), members.spreads(), members)
 
@@ -171,7 +170,6 @@ class ClassTable:
 
         Args:
             owners: Shape (classes,), the coarser class of each; -1 for one that is left out.
-            size: How many there are.
         """
         records = Records(self.records).count(owners, size)
         if self.members is not None:
@@ -218,7 +216,6 @@ def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTabl
 
     Args:
         cells: The last axes are those of the sensitive columns, in their order.
-        sensitive: Their domains.
 
     Returns:
         The classes, and the group of each QID, shape (classes, QIDs).

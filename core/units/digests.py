@@ -37,7 +37,6 @@ def digests_of(columns: Sequence[pa.Array], row_count: int) -> Digests:
 
     Args:
         columns: What names a person, one array of shape (rows,) per column, in their working types or dictionaries of these.
-        row_count: Number of records.
     """
     total = np.full(row_count, _START, np.uint64)
     missing = np.zeros(row_count, np.bool_)

@@ -56,7 +56,6 @@ def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, CellNum
     Args:
         owners: Shape (n,), from 0; a negative one is left out.
         values: Shape (n,).
-        size: How many owners there are.
 
     Returns:
         Where the values of each owner start, shape (size + 1,), and the values.
@@ -83,7 +82,6 @@ def first_cells(persons: CellNumbers, owners: Classes, size: int) -> CellNumbers
     Args:
         persons: Shape (n,), from 0; a negative one is left out.
         owners: Shape (n,), the cell of each.
-        size: How many persons there are.
     """
     found = np.zeros(size, np.int32)
     for row in range(persons.shape[0] - 1, -1, -1):
@@ -146,7 +144,6 @@ def count_repeated_persons(
     """Add to ``repeats`` each class's person–cell pairs whose person the class has already.
 
     Args:
-        person_cells: Of whole persons.
         class_of: Shape (cells,), the class of each cell.
         asked_positions: Shape (classes,), the place of each class in ``repeats``; a negative one is not asked for.
         last: Shape (asked classes,), all -1; written to.
@@ -171,7 +168,6 @@ def merge_person_cells(
     """Return distinct person–cell pairs of wanted coarser cells; count the merged ones in ``repeats``.
 
     Args:
-        person_cells: Of whole persons.
         class_of: Shape (cells,), the coarser cell of each.
         wanted: Shape (coarser cells,): which of them are of interest.
         last: Shape (coarser cells,), all -1; written to.
@@ -203,7 +199,6 @@ def drop_person_cells(person_cells: CellNumbers, wanted: PersonMarks) -> CellNum
     """Return the pairs with wanted cells, without persons who have only one such pair.
 
     Args:
-        person_cells: Of whole persons.
         wanted: Shape (cells,).
     """
     left, size, first = np.empty(person_cells.shape[0], np.int32), np.int64(0), np.int64(0)
@@ -224,7 +219,6 @@ def count_known_persons(person_cells: CellNumbers, before: PersonMarks, class_of
     """Add to ``known`` each class's pairs whose person it has already, or who is in a ``before`` cell.
 
     Args:
-        person_cells: Of whole persons.
         before: Shape (cells,): which cells come before all classes.
         class_of: Shape (cells,), the class of each cell; a negative one is not asked for.
         last: Shape (classes,), all -1; written to.

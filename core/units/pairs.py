@@ -69,7 +69,6 @@ class Pairs:
 
         Args:
             number: From 0.
-            share_count: How many there are.
         """
         first, end = (np.searchsorted(self.persons, np.array(bound, np.uint64)) for bound in _bounds(number, share_count))
         mine = slice(int(first), int(end) if number + 1 < share_count else len(self.persons))
@@ -137,7 +136,6 @@ def count_different(owners: HashTable, persons: Digests, size: int) -> Counts:
     Args:
         owners: Shape (n,), from 0.
         persons: Shape (n,).
-        size: How many owners there are.
     """
     ends = np.zeros(size + 1, np.int64)
     for owner in owners:

@@ -53,7 +53,6 @@ def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
 
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
-        cell_count: How many cells there are.
     """
     digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
     owners = np.concatenate([np.empty(0, np.int32), *(part.cells for part in parts)])
@@ -69,8 +68,6 @@ def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts,
         persons: Shape (n,), from 0; a negative number is no person.
         owners: Shape (n,), the cell of each.
         counts: Shape (n,), its records.
-        cell_count: How many cells there are.
-        size: How many persons there are.
     """
     per_cell, last, records = np.zeros(cell_count, np.int32), np.full(cell_count, -1, np.int32), np.zeros(size + 1, np.int64)
     # Those of nobody go to the last place.
@@ -132,7 +129,6 @@ class CellPersons(Unit):
         Args:
             class_of: Shape (cells,), the class of each cell.
             asked_positions: Shape (classes,): from 0, the place of each class among those that are asked for, or a negative number.
-            asked_count: How many classes are asked for.
         """
         repeats = np.zeros(asked_count, np.int64)
         for person_cells in self.shares:
@@ -156,7 +152,6 @@ class CellPersons(Unit):
         Args:
             column: Name of the sensitive column.
             value_of: Shape (cells,), the value of each cell; not read where counts of the whole source are stored.
-            size: How many values there are.
         """
         return self.source_counts[column] if column in self.source_counts else self.count(value_of, size)
 
@@ -191,7 +186,6 @@ class CellPersons(Unit):
 
         Args:
             coarser_cell_of: Shape (cells,), the coarser cell of each.
-            cell_count: How many there are.
         """
         every, counts, repeats = np.ones(cell_count, np.bool_), np.zeros(cell_count, np.int64), np.zeros(cell_count, np.int64)
         add_numbers(coarser_cell_of.astype(np.int64), self.per_cell, counts)
@@ -229,7 +223,6 @@ class RowPersons(Unit):
 
         Args:
             parts: The pairs of disjoint records, in which a cell is a row.
-            row_count: How many rows there are.
         """
         digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
         cells = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])

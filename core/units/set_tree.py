@@ -73,7 +73,6 @@ class SetTree:
 
         Args:
             k: How many people must share a set.
-            class_count: How many classes there are.
         """
         trunk = self._parents[: self._size], self._classes[: self._size]
         depths, people = _settled(*trunk, self._people[: self._size].copy(), k, class_count)

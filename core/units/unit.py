@@ -34,7 +34,6 @@ class Unit(ABC):
 
         Args:
             class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
-            class_count: How many classes there are.
         """
 
     def per_class(self, class_of: Integers) -> Counts:

@@ -35,7 +35,7 @@ def attack(
         attack_release_of_tables(release, job, settings or (), as_json=as_json)
         return
     from flows.attacking import attacked_release, check_attacked
-    from flows.terminal.attacks import attack_summary
+    from flows.terminal.runs import attack_summary
 
     loaded = load_job(job, settings or ())
     attacked = attacked_release(loaded, release, everybody=everybody)

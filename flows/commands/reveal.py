@@ -34,7 +34,7 @@ def reveal(
     Originals go to a file and nowhere else.
     """
     from schemas.errors.base import counted, verb_of
-    from schemas.errors.pseudonyms import PseudonymError
+    from schemas.errors.values import PseudonymError
     from schemas.job.job import load_job
     from tasks.store.files import restrict_new_files
     from tasks.store.work import read_only_store

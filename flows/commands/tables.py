@@ -11,7 +11,7 @@ import typer
 from flows.commands.running import flow_of
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.runners import RunnerName
-from schemas.reading.given_jobs import GivenJob
+from schemas.reading.regular_files import GivenJob
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -136,7 +136,7 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool, accept:
 def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:
     """Verify and attack a release of several tables, and print the results; raise if they are refused."""
     from flows.attacking import attacked_tables, check_attacked
-    from flows.terminal.attacks import attack_summary
+    from flows.terminal.runs import attack_summary
     from schemas.relational.table_jobs import unit_job
     from schemas.relational.tables_job import load_tables_job
     from tasks.verification.published_releases import release_folder

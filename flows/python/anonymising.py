@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flows.python.calls import JobFile, path_of_job, run_as_guest, run_job, run_tables_job
 from flows.python.shown import Anonymised, AnonymisedTables
 from schemas.errors.base import JobError, listed
-from schemas.reading.given_jobs import GivenJob, given_job, scratch_job, setting_texts
+from schemas.reading.regular_files import GivenJob, given_job, scratch_job, setting_texts
 
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from flows.python.shown import Published
 from schemas.errors.base import JobError
-from schemas.reading.given_jobs import GivenJob, given_job, setting_texts
+from schemas.reading.regular_files import GivenJob, given_job, setting_texts
 
 if TYPE_CHECKING:
     from schemas.job.job import Job

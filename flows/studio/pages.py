@@ -23,10 +23,9 @@ from schemas.registry.hierarchies import DATE_UNITS
 from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, has_form_field
-from tasks.studio.choices import method_points, preferred_node, sample_classes
+from tasks.studio.choices import method_points, preferred_node, preview_of, sample_classes
 from tasks.studio.column_table import column_rows, risk_before, role_counts, shown_hierarchy
 from tasks.studio.listed_groups import listed_groups
-from tasks.studio.preview import preview_of
 from tasks.studio.releases import compare_releases, known_releases, report_of_release
 
 Query = Mapping[str, str]

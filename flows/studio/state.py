@@ -19,9 +19,8 @@ from flows.studio.works import Work, Works
 from schemas.errors.base import JobError, SkaldError, StorageError, counted, verb_of
 from schemas.job.job import Job, load_job
 from schemas.job.policy import read_policy
-from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_tables
-from schemas.reading.regular_files import read_text
+from schemas.reading.regular_files import GivenJob, read_text
 from tasks.engine.runs import POLICY, policy_in_force
 from tasks.planning.pareto_page import ParetoFront
 from tasks.store.files import USER_UMASK, write_atomically
@@ -67,7 +66,6 @@ class Studio:
 
     Attributes:
         path: The job file; None until one is named.
-        works: What takes long.
         messages: Sentences for the next page.
     """
 
@@ -231,7 +229,6 @@ class Studio:
         """Return the job's text after an edit, with the hidden values put back.
 
         Args:
-            opened: The file.
             shown: What the page sent.
             view: Stamp of the text that was shown.
 

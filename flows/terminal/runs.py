@@ -1,4 +1,4 @@
-"""Terminal output of a run and of a verification, as Rich tables."""
+"""Terminal output of a run, of its verification and of attacks on it, as Rich tables."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from flows.compiling_notes import compiling_said
 from flows.terminal.screen import NameTable, Screen, print_json, say
 from schemas.errors.base import counted, printable
 from schemas.errors.storage import PrintingError
+from schemas.job.privacy import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 from schemas.release.evidence import SIGNING_KEY
 from schemas.release.figures import PassedColumn, Remainder, population_sentences
 from schemas.release.manifest import Manifest, Persons
@@ -30,6 +31,28 @@ from tasks.report.criteria import advice_sentences
 from tasks.report.sentences import increment_sentences, linked_sentences, overlap_lines, warning_sentences
 from tasks.report.terms import UnitWording
 from tasks.verification.published_releases import newer_releases_sentence
+
+
+def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> RenderableType:
+    """Return a table of attacks, broken ones first, with a sentence about their number."""
+    broken = len(broken_attacks(attacks))
+    table = NameTable(box=None)
+    for title in ("attack", "guesses", "right", "control", "advantage", "accepted", "verdict"):
+        table.add_column(title, overflow="fold")
+    for one in sorted(attacks, key=lambda one: one.verdict != "broken"):
+        control = f"{one.control_right / one.control_guesses:.1%}" if one.control_guesses else "-"
+        table.add_row(
+            attacks_sentence(one),
+            f"{one.guesses:,}",
+            f"{one.right / one.guesses:.1%}" if one.guesses else "-",
+            control,
+            f"{one.advantage:+.1%} ({one.low:+.1%} to {one.high:+.1%})",
+            f"{one.accepted:.1%}",
+            one.verdict,
+        )
+    head = f"{len(attacks):,} attacks, {broken:,} of them won more than the job accepts." if attacks else "No attack was played."
+    return Group(Text(head), *(Text(printable(one)) for one in basis.unplayed), table)
+
 
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published besides the quasi-identifiers."
 

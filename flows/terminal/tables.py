@@ -10,8 +10,7 @@ from schemas.errors.base import counted, listed, verb_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.figures import passthrough_warnings
 from schemas.release.increments import composition_warning
-from tasks.relational.forecast import ExpectedTables
-from tasks.relational.plan import TablesPlan
+from tasks.relational.plan import ExpectedTables, TablesPlan
 from tasks.relational.report import BROKEN, report_content
 from tasks.relational.verified import VerifiedTables
 from tasks.verification.published_releases import newer_releases_sentence

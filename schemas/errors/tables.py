@@ -91,7 +91,6 @@ class HistoryError(PrivacyError):
         Args:
             k: Of the job.
             failing: Persons whose history too few share.
-            persons: All of them.
             most: How many may be so.
             withholds: Whether some of these may stay with fewer rows.
         """

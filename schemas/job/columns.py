@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
-from schemas.job.identifiers import Entry, Identifier, checked_identifiers
-from schemas.job.publish import EXACT, Publish, Way, canonical_way
+from schemas.job.identifiers import EXACT, Entry, Identifier, Publish, Way, canonical_way, checked_identifiers
 from schemas.job.source import Paths
 from schemas.reading.model import EntriesOf, LaterJsonSchema, StrictModel, fault
 from schemas.registry.hierarchy_kinds import Hierarchy

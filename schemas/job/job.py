@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from schemas.errors.base import JobError, nearest
-from schemas.job.attacks import Attacks, AttackSettings
 from schemas.job.columns import REST, ROLES, Columns, Population, QuasiIdentifier, names, publish_settings, role_faults
 from schemas.job.fitting import (
     hidden_faults,
@@ -25,16 +24,15 @@ from schemas.job.fitting import (
     replay_faults,
     suppression_faults,
 )
-from schemas.job.identifiers import Identifier, subject_faults
+from schemas.job.identifiers import Identifier, counts_people, subject_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
-from schemas.job.privacy import Privacy, Suppression, uncompiled_faults
-from schemas.job.publish import counts_people
+from schemas.job.privacy import Attacks, AttackSettings, Privacy, Suppression, uncompiled_faults
 from schemas.job.source import Source, Target, Work, WorkAtHand
-from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, names_tables, read_job
 from schemas.reading.model import MEMORY_SCHEMA, OF_TABLES, FormatVersion, PathText, StrictModel, Title, fault, job_name, memory_bytes
 from schemas.reading.registry import call_on_change
+from schemas.reading.regular_files import GivenJob
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.hierarchy_kinds import Hierarchy
 from schemas.registry.privacy_kinds import DISTANCE_SCHEMAS

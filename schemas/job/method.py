@@ -23,7 +23,7 @@ from schemas.job.record_methods import (
     ways_faults,
 )
 from schemas.reading.model import Choice, ExactDecimal, MethodSpec, alternatives, fault
-from schemas.reading.registry import Code, Loadable, OneOf, Registry, Schemas
+from schemas.reading.registry import Code, OneOf, Registry, Schemas
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Objective:
     """
 
     name: str
-    code: Loadable
+    code: Code
     measure: str
     loss: tuple[str, str] | None = None
     weighed: bool = False
@@ -178,7 +178,7 @@ class MethodEntry:
 
     name: str
     schema: type[MethodSpec]
-    flow: Loadable
+    flow: Code
     words: str
     suppressed: str = "in no class that keeps the promise"
     one_level: bool = False

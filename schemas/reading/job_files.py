@@ -19,11 +19,9 @@ from pydantic import PrivateAttr, ValidationError
 
 from schemas.errors.base import JobError
 from schemas.errors.signals import MisplacedError, UnreadableError
-from schemas.reading.faults import fault_lines, in_qid, in_tree, key_path
-from schemas.reading.given_jobs import GivenJob
+from schemas.reading.faults import Loc, fault_lines, in_qid, in_tree, key_path
 from schemas.reading.model import TABLES_VERSION, StrictModel
-from schemas.reading.model_fields import Loc
-from schemas.reading.regular_files import read_text
+from schemas.reading.regular_files import GivenJob, read_text
 
 # Bounded, because Python raises an error of its own for whole numbers of more than 4,300 digits.
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,399}|[1-9][0-9]{0,2}(?:_[0-9]{3})+)")

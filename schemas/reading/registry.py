@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -112,38 +111,11 @@ class OneOf:
         return core_schema.literal_schema(list(self._registry))
 
 
-class Loadable(Protocol):
-    """Protocol of references to code, which is imported when it is needed."""
-
-    def load(self) -> Any:
-        """Return the object that the reference names."""
-
-    @property
-    def module(self) -> str:
-        """Import path of the module with the object."""
-
-
-@dataclass(frozen=True)
-class CodeAtHand:
-    """Reference to an object that is already imported."""
-
-    code: Any
-
-    def load(self) -> Any:
-        """Return the object that this reference holds; nothing is imported."""
-        return self.code
-
-    @property
-    def module(self) -> str:
-        """Import path of the module with the object."""
-        return str(self.code.__module__)
-
-
 class Code:
     """Reference to a function or another object by its import path, imported when needed.
 
     Args:
-        path: Module and name, as in ``core.hierarchies.widths:widths_levels``.
+        path: Module and name, as in ``core.hierarchies.bins_and_dates:widths_levels``.
     """
 
     def __init__(self, path: str) -> None:

@@ -175,7 +175,7 @@ class HierarchyKind:
         words: Says of a spec in a few words how values can be grouped, without a value; plan and report show it.
         steps: Says of a spec what each level publishes, finest first; empty if a level is so many steps above the value.
         marks: Spells each of these as shortly as the papers' tables do; empty if levels are numbered.
-        table: Reads the values that are listed, where they are: ``(qid, spec, folder)`` to a `core.hierarchies.table.LabelTable`.
+        table: Reads the values that are listed, where they are: ``(qid, spec, folder)`` to a `core.hierarchies.levels.LabelTable`.
         telling: Tells which labels tell what the job hides, for kinds that can hide values: ``(texts, qid)`` to flags.
         recount_levels: Says for the recount what each level publishes, by code that shares nothing with the ladder: ``(name, spec, values,
             folder)`` to `core.recount.labels.group_levels.Levels`. Without it a release cannot be held against its source, so that jobs
@@ -223,8 +223,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="csv",
         schema=CsvHierarchy,
-        ladder=Code("core.hierarchies.table:csv_levels"),
-        table=Code("core.hierarchies.table:read_table"),
+        ladder=Code("core.hierarchies.levels:csv_levels"),
+        table=Code("core.hierarchies.levels:read_table"),
         words=lambda spec: "groups listed in a file",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_lists"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_groups"),
@@ -233,8 +233,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="tree",
         schema=TreeHierarchy,
-        ladder=Code("core.hierarchies.table:tree_levels"),
-        table=Code("core.hierarchies.table:tree_table"),
+        ladder=Code("core.hierarchies.levels:tree_levels"),
+        table=Code("core.hierarchies.levels:tree_table"),
         words=lambda spec: "groups of a tree",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_lists"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_groups"),
@@ -243,8 +243,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="widths",
         schema=WidthsHierarchy,
-        ladder=Code("core.hierarchies.widths:widths_levels"),
-        telling=Code("core.hierarchies.disclosing_labels:disclosing_bins"),
+        ladder=Code("core.hierarchies.bins_and_dates:widths_levels"),
+        telling=Code("core.hierarchies.hierarchy:disclosing_bins"),
         words=lambda spec: "ranks in bins" if spec.encode else "numbers in bins",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_bins"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),
@@ -255,8 +255,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="prefix",
         schema=PrefixHierarchy,
-        ladder=Code("core.hierarchies.dates:prefix_levels"),
-        telling=Code("core.hierarchies.disclosing_labels:disclosing_prefixes"),
+        ladder=Code("core.hierarchies.bins_and_dates:prefix_levels"),
+        telling=Code("core.hierarchies.hierarchy:disclosing_prefixes"),
         words=lambda spec: "leading characters",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_prefixes"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_prefixes"),
@@ -266,8 +266,8 @@ HIERARCHIES = Registry(
     HierarchyKind(
         name="date",
         schema=DateHierarchy,
-        ladder=Code("core.hierarchies.dates:dates_levels"),
-        telling=Code("core.hierarchies.disclosing_labels:disclosing_days"),
+        ladder=Code("core.hierarchies.bins_and_dates:dates_levels"),
+        telling=Code("core.hierarchies.hierarchy:disclosing_days"),
         words=lambda spec: "calendar units",
         recount_levels=Code("core.recount.labels.group_levels:levels_of_units"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),

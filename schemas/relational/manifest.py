@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from schemas.job.attacks import AttackBasis, AttackFigures
-from schemas.job.publish import ColumnPublication
+from schemas.job.identifiers import ColumnPublication
+from schemas.job.privacy import AttackBasis, AttackFigures
 from schemas.reading.model import FrozenModel
 from schemas.release.evidence import Document, PublishedFile
 from schemas.release.figures import PassedColumnOfPersons, Together

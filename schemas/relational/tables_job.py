@@ -10,12 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 from pydantic.json_schema import models_json_schema
 
-from schemas.job.attacks import Attacks, AttackSettings
 from schemas.job.columns import Columns, QuasiIdentifier
 from schemas.job.job import Job
-from schemas.job.privacy import share_of_records
+from schemas.job.privacy import Attacks, AttackSettings, share_of_records
 from schemas.job.source import Source, Target, Work, WorkAtHand
-from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import JobModel, read_job
 from schemas.reading.model import (
     MEMORY_SCHEMA,
@@ -29,9 +27,9 @@ from schemas.reading.model import (
     job_name,
     memory_bytes,
 )
+from schemas.reading.regular_files import GivenJob
 from schemas.registry.privacy_kinds import Closeness, Diversity
-from schemas.relational.fitting import column_list, table_faults
-from schemas.relational.tree import TableTree, tree_of
+from schemas.relational.fitting import TableTree, column_list, table_faults, tree_of
 
 
 def key_columns(value: object) -> object:

@@ -124,7 +124,7 @@ class PopulationRisk(FrozenModel):
         k_map: The fewest of them that the labels of a class fit (k-map: Sweeney, IJUFKS 2002), never fewer than the class has
             records, or persons where they are named.
         journalist_max: 1/k_map.
-        journalist_mean: See `core.privacy.risk`, as are those below.
+        journalist_mean: See `core.units.losses`, as are those below.
         journalist_share_above: Share of the records in classes whose risk is above 0.09.
         marketer: Share of the records that a marketer is expected to match rightly.
         lacking: Classes that are larger than the rows of the population that fit them: it does not hold everybody who is in the data.

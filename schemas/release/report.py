@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from schemas.job.attacks import AttackFigures
-from schemas.job.publish import ColumnPublication
+from schemas.job.identifiers import ColumnPublication
+from schemas.job.privacy import AttackFigures
 from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn, RepeatedColumn, Together
 from schemas.release.manifest import Persons

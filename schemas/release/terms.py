@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schemas.job.attacks import AttackFigures
+from schemas.job.privacy import AttackFigures
 from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.increments import Overlap

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from core.attacks.joined_histories import JoinedTable, joined_guesses, rows_sql, shared_rows_sql
-from schemas.job.attacks import AttackBasis, AttackFigures, AttackSettings
+from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob
 from tasks.release.files import file_error

@@ -49,10 +49,10 @@ from core.attacks.record_attacks import (
     singled_out_in_source,
     small_and_random_classes,
 )
-from schemas.job.attacks import AttackSettings
 from schemas.job.columns import REST
 from schemas.job.job import Job
-from schemas.release.claimed_levels import has_class_ranges, has_rank_bins
+from schemas.job.privacy import AttackSettings
+from schemas.release.manifest import has_class_ranges, has_rank_bins
 from tasks.attacks.source_people import CodedRelease, MatchedPeople, SourceAxis, SourcePeople, matched_people
 
 AT_ONCE = 6_000_000
@@ -161,8 +161,6 @@ def _against_people(
     """Run linkage, membership and inference attacks against people and a control group.
 
     Args:
-        plan: The plan of the attacks.
-        release: The release.
         people: People of the release.
         control: Other people: left out of the release, or made up.
         valued_control: People left out, with known values; None to exchange the values of ``people`` instead.
@@ -196,9 +194,6 @@ def source_attacks(plan: AttackPlan, coded: CodedRelease, source: SourcePeople, 
     """Attack people of the source; return guesses, not to be published; empty without records or people.
 
     Args:
-        plan: The plan of the attacks.
-        coded: The release.
-        source: The source.
         published: Hexadecimal texts in the release.
     """
     release, random = coded.release, plan.random()

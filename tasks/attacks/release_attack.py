@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from core.attacks.attacked_tables import Guesses
 from core.attacks.record_attacks import membership_by_file_digests
-from schemas.job.attacks import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.job.job import Job
+from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings, broken_attacks
 from schemas.release.increments import Joined, Overlap
 from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_attacks, source_attacks
 from tasks.attacks.source_people import read_release, read_source_people
@@ -52,7 +52,6 @@ class PlayedAttacks(NamedTuple):
     Attributes:
         labels: Figures of attacks on people as labels show them; they follow from the data files and may be published.
         source: Figures of attacks on people of the source; they are for its holder only.
-        basis: The settings of the attacks.
     """
 
     labels: tuple[AttackFigures, ...]
@@ -83,9 +82,7 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
     """Run all attacks against a release's files; return the figures and, as text, which did not run.
 
     Args:
-        job: The job.
         settings: The number of people and the seed.
-        attacked: The files and their source.
         spill: Folder for DuckDB's spill files.
     """
     labels, source, unplayed = list[Guesses](), list[Guesses](), list[str]()

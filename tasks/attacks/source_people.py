@@ -28,8 +28,7 @@ from core.attacks.attacked_tables import (
 from core.recount.labels.label_readers import LabelAxis, label_axis
 from core.recount.labels.label_spans import NOTHING, Spans, read_labels
 from schemas.job.job import Job
-from schemas.release.claimed_levels import has_class_ranges
-from schemas.release.manifest import published_columns, published_qids
+from schemas.release.manifest import has_class_ranges, published_columns, published_qids
 from tasks.recount.original import Original, with_source_types
 from tasks.recount.published_labels import label_texts, way_of
 from tasks.store.database import quote
@@ -187,8 +186,6 @@ def read_source_people(
     Args:
         connection: The database.
         job: Says which columns have which role.
-        original: The source.
-        coded: The release.
         seed: Draws the sample.
         with_identifiers: Whether identifiers are read too.
     """

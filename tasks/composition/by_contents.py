@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.composition.contents import Likeness
 from core.composition.joint_classes import (
     ARRANGED,
     ARRANGED_VALUES,
@@ -29,9 +28,10 @@ from core.composition.joint_classes import (
     joint_classes_sql,
     sets_table_sql,
 )
+from core.units.source_digests import Likeness
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
-from tasks.composition.answers import Figures, returning_reason, run_comparison
+from tasks.composition.by_files import Figures, returning_reason, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, units_at_risk_by_values
 from tasks.composition.release_history import Entry, promises_by_column, read_entry

@@ -1,8 +1,12 @@
-"""Comparison of two releases by source files of equal content and the histograms of their chunks."""
+"""Comparison of two releases by source files of equal content and histograms of their chunks.
+
+Where a cluster has workers, one of them makes it: it reads records, which the flow itself never does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,17 +19,63 @@ from core.recoding.recoding import Recoding
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job, hierarchy_digests
 from schemas.release.increments import Overlap
-from tasks.composition.answers import Figures, returning_reason, run_comparison
 from tasks.composition.release_history import Entry, Recoded, read_entry
 from tasks.counting.chunk_histograms import HISTOGRAMS
 from tasks.counting.coding import ChunkCells, Coding, bundled_cells, load_coding
 from tasks.counting.domains import ChunkReading, axis_names
-from tasks.engine.calls import artifacts_of
+from tasks.engine.calls import Call, artifacts_of
 from tasks.engine.runs import Run
+from tasks.engine.steps import count_remote_workers, run_step
 from tasks.lattice.kept_recodings import RecodingArtifacts, read_recoding_of
 from tasks.source.chunks import Chunk, ChunkedSource, PieceKey
+from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import load_domains
+
+STEP = StepCode("overlaps", __name__)
+
+Figures = Mapping[str, int | str]
+"""Records that both have, or either has alone, and how many of each are at risk, by field of the overlap."""
+FiguresOrReason = list[Any]
+"""Figures, None where the two have no records in common, and the reason if they cannot be counted; as JSON has them."""
+
+
+def returning_reason(function: Callable[..., Figures | None]) -> Callable[..., FiguresOrReason]:
+    """Wrap a function to return ``[figures, ""]``, or ``[None, reason]`` for an ``UnmeasuredError``.
+
+    A worker can return the message; ``run_comparison`` raises the error again.
+    """
+
+    @wraps(function)
+    def answer(*arguments: Any) -> FiguresOrReason:
+        try:
+            return [function(*arguments), ""]
+        except UnmeasuredError as reason:
+            return [None, str(reason)]
+
+    return answer
+
+
+def run_comparison(run: Run, function: Callable[..., FiguresOrReason], *arguments: Any, here: bool = False) -> Figures | None:
+    """Call a wrapped comparison, on a worker if any; return its figures or raise ``UnmeasuredError``.
+
+    UnmeasuredError ends it where the comparison says why it could not be made.
+
+    Args:
+        function: The comparison, wrapped by ``returning_reason``; a function of a module.
+        *arguments: Its arguments.
+        here: Whether only this process can read its inputs.
+    """
+    if here or not count_remote_workers():
+        found, reason = function(*arguments)
+    else:
+        # What an earlier release left may be gone tomorrow: no later run finds this call made.
+        found, reason = run_step(run, "overlaps", function, Call.once(STEP, "releases together", arguments))
+    if reason:
+        raise UnmeasuredError(reason)
+    figures: Figures | None = found
+    return figures
+
 
 BYTES_PER_CELL = 64
 Parts: TypeAlias = list[tuple[Chunk, Artifact]]
@@ -49,9 +99,7 @@ class Ours(NamedTuple):
     """The job, the recoding and the source of the current run.
 
     Attributes:
-        job: Its job.
         recoded: Domain table and recoding of the source's cells.
-        source: The source.
     """
 
     job: Job
@@ -77,7 +125,6 @@ def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -
     Args:
         ours: Job, recoding and source of this run.
         entry: The history entry of the earlier release.
-        overlap: The two releases.
         store: Holds the histograms.
     """
     job, (domain, recoding), source = ours

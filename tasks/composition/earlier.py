@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from core.composition.contents import Likeness, Sketch, kind_of
+from core.units.source_digests import Likeness, Sketch, kind_of
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.table_jobs import joined_column_name
@@ -22,8 +22,8 @@ from tasks.counting.contents import NO_CONTENTS, DigestedColumns, Sketches, cont
 from tasks.engine.runs import Run
 from tasks.release.manifest import files_in, target_manifests
 from tasks.source.chunks import ChunkedSource
+from tasks.store.keys import FolderSecret, read_secrets
 from tasks.store.place import target_of
-from tasks.store.secret import FolderSecret, read_secrets
 from tasks.store.store import Artifact
 from tasks.writing.people import KeptRecords
 
@@ -38,8 +38,6 @@ class KnownRecords:
     They are computed on demand, once for the same columns.
 
     Attributes:
-        run: The run.
-        source: Its source.
         most: At most how many units the source has by what the release states; None where the release states how many.
     """
 

@@ -74,7 +74,6 @@ def units_at_risk_by_values(
 
     Args:
         database: Holds the tables of both releases and ``joined``.
-        job: This job.
         promises: The requirements of both jobs.
         store: Holds the domain table.
         count_persons: Whether persons are counted.

@@ -12,8 +12,8 @@ from typing import Any
 
 from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
+from schemas.job.identifiers import counts_people
 from schemas.job.method import METHODS
-from schemas.job.publish import counts_people
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
@@ -33,7 +33,6 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
     Raises ``OverlapError`` if the job refuses overlaps and one is unsafe, or no registry is open to find them.
 
     Args:
-        records: The records of the source.
         release: The id of the release.
         registry: The registry of the folder's jobs; None where none is open, so that no release is looked for.
         joined: The earlier releases that its pseudonyms link it to.

@@ -37,7 +37,7 @@ from tasks.engine.runs import Run
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
 from tasks.store.files import file_digest, write_atomically
-from tasks.store.secret import seal, unsealed
+from tasks.store.keys import seal, unsealed
 from tasks.store.store import Artifact
 
 HEAD, NEXT, SETS = ".family", ".next", ".sets"
@@ -50,7 +50,6 @@ class Disclosed(NamedTuple):
     """Digests of what a release discloses under the pseudonyms of some columns.
 
     Attributes:
-        columns: The columns.
         digests: Table of ``key``, ``everything`` and ``labels``.
         owners: Table of ``key`` and ``owner``; None where each pseudonym counts as a person.
     """
@@ -64,8 +63,6 @@ class Head(FrozenModel):
     """Header of a family's index: its file, its releases and their least k.
 
     Attributes:
-        format: Of the index.
-        family: Its family.
         key: Identifies the registry's secret.
         file: Name of the file with the digests; ``sha256`` of it.
         releases: The releases that it holds.
@@ -116,7 +113,6 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
     Args:
         job: Says how the columns are treated.
         source: Knows keys and vaults by their fingerprints.
-        columns: The columns.
         registry: Keys the id.
     """
     specs, parts = {one.name: one.treatment for one in job.columns.pseudonyms}, []
@@ -131,8 +127,6 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
     """Count people linked to earlier releases by pseudonym; write new indexes, pending until publication.
 
     Args:
-        run: The run.
-        source: Its source.
         release: The id of the release.
         registry: The registry, locked.
         disclosed: What the release discloses, by linking columns.

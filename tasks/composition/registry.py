@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ConfigDict, Field, ValidationError
 
-from core.composition.contents import Sketch
+from core.units.source_digests import Sketch
 from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
-from schemas.errors.pseudonyms import SecretError
+from schemas.errors.values import SecretError
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.composition.release_history import MOST_RELEASES, count_releases_since, forget_older, oldest_release_kept
@@ -31,8 +31,8 @@ from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
 from tasks.store.files import clear_partial_files, file_digest, locked, private_folder, write_atomically
+from tasks.store.keys import FolderSecret, create_secret, seal, unsealed
 from tasks.store.place import work_of
-from tasks.store.secret import FolderSecret, create_secret, seal, unsealed
 from tasks.store.store import Store
 from tasks.store.work import idle_folder
 

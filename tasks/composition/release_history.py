@@ -21,9 +21,8 @@ from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import ChunkedSource, PieceKey
 from tasks.store.files import private_folder, write_atomically
-from tasks.store.keys import StepCode, fingerprint_of
+from tasks.store.keys import StepCode, fingerprint_of, seal, unsealed
 from tasks.store.place import target_of
-from tasks.store.secret import seal, unsealed
 from tasks.store.store import RELEASES, Artifact, Store
 from tasks.writing.people import KeptRecords, WrittenPersons
 
@@ -116,8 +115,6 @@ def write_entry(
 
     Args:
         run: The run that made it.
-        manifest: Its manifest.
-        source: Its source.
         persons: The persons of each class.
         parts: Its records with their classes and digests.
         digested: The columns of these digests.

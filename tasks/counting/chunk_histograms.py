@@ -16,7 +16,6 @@ from core.units.digests import digests_of
 from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
-from schemas.tables import chunk_histogram_types
 from tasks.counting.domains import DOMAINS, ChunkReading, axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_for_items
@@ -24,7 +23,7 @@ from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import load_domains, write_table
+from tasks.store.tables import chunk_histogram_types, load_domains, write_table
 
 OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
@@ -37,7 +36,6 @@ def write_chunk_histogram(given: ChunkReading, chunk: Chunk, path: Path, batches
 
     Args:
         given: Names the axes.
-        chunk: What is read.
         path: Gets the cells.
         batches: The rows of the axes, where they are at hand.
     """
@@ -74,7 +72,6 @@ def packed_records(
 
     Args:
         given: Names the axes, and has the chunk's domains, or gets them.
-        chunk: What is read.
         others: Further columns.
         loaded_batches: The rows of the axes, where they are at hand and nothing further is asked for.
 

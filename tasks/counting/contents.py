@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.columns.column_types import ALL, normalised
-from core.composition.contents import Sketch, contents_of
 from core.units.digests import NOBODY, Digests, digests_of
+from core.units.source_digests import Sketch, contents_of
 from schemas.job.job import Job
 from tasks.counting.chunk_histograms import person_key
 from tasks.counting.domains import ChunkReading
@@ -117,7 +117,6 @@ def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: It
 
     Args:
         given: Names the columns.
-        chunk: What is read.
         path: Gets the digests.
         batches: Its rows with these columns as they are published, where they are at hand and the job names no person.
     """
@@ -150,8 +149,6 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
 
     Args:
         job: Names the persons.
-        columns: Which columns.
-        chunk: What is read.
         batches: As for ``digest_contents``.
     """
     person = job.columns.person

@@ -13,19 +13,18 @@ import pyarrow.compute as pc
 
 from core.columns.column_types import agreed_moments, working_type
 from core.columns.domains import value_column
-from core.columns.positions import as_dictionary
+from core.columns.numbers import as_dictionary
 from core.histograms.domain_counts import DomainCounter, merge_domain_tables
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
-from schemas.tables import TableSchema, chunk_domain_types, domain_schema
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, Merge
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_domains, write_table
+from tasks.store.tables import TableSchema, chunk_domain_types, domain_schema, read_table, write_domains, write_table
 
 LARGEST = 1e100
 """What a number may be: of larger ones neither a range nor a square need be a number."""
@@ -105,7 +104,6 @@ def write_chunk_domains(given: ChunkReading, chunk: Chunk, path: Path, row_cache
 
     Args:
         given: Names the columns.
-        chunk: What is read.
         path: Gets the counts.
         row_cache: Keeps what was read, if anything is.
     """

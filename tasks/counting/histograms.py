@@ -20,7 +20,6 @@ from core.histograms.projections import Bundles, LinearCounting, Projection, Spa
 from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from schemas.tables import histogram_schema
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.engine.calls import Call, groups
@@ -31,7 +30,7 @@ from tasks.store.files import private_folder
 from tasks.store.keys import StepCode
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_table
+from tasks.store.tables import histogram_schema, read_table, write_table
 
 ROOM = 2
 """Sums are taken out and written at a time as far as their cells are so many times fewer than those that fit the memory."""
@@ -60,7 +59,6 @@ def write_root_histogram(given: RootTable, merge: Merge, path: Path, beside: Seq
     """Sum chunk histograms at the root and write them to ``path``, sorted by cell; return the cell count.
 
     Args:
-        given: Has the root.
         merge: Histograms of chunks at the finest node; bundles are of the root.
         path: Gets the sum.
         beside: Further accumulators of the chunks' cells, used where these are read one by one for a coarser root.
@@ -241,12 +239,7 @@ CROWDED = StepCode("crowded", __name__)
 
 @dataclass(frozen=True)
 class ChunkSums:
-    """Summing of chunks' finest-node histograms to coarser roots, for a search, in this process.
-
-    Attributes:
-        table: The domain table of the run.
-        parts: The histograms.
-    """
+    """Summing of chunks' finest-node histograms to coarser roots, for a search, in this process."""
 
     table: DomainTable
     parts: Sequence[Artifact]
@@ -301,7 +294,6 @@ def check_cell_counts_in_task(
     """Return for each node whether it certainly has over ``most_cells`` cells, in the task of a worker.
 
     Args:
-        table: Of the run.
         nodes: Which are asked about.
         chunk_histograms: Histograms at the finest node.
         most_cells: How many cells are not too many.

@@ -142,8 +142,6 @@ def persons_in_shares(
     Args:
         pairs: Of all chunks.
         cell_positions: By chunk, what returns the cell that each of its cells falls into; None where chunks have their cells in common.
-        cell_count: How many cells there are.
-        share_count: How many shares.
         store: Has the pairs.
         keep: Keeps the incidences of a share, by its number, and returns a function that returns them.
     """
@@ -273,7 +271,6 @@ def _numbered_places(coding: Coding, parts: Sequence[Artifact], store: Store, nu
         parts: The histograms of the chunks.
         store: Has them.
         number: Of the span of all combinations that is looked at, from 0.
-        spans: How many there are.
 
     Returns:
         Shape (cells,) for each chunk: ``ALONE`` for a combination of one cell, ``NOT_AT_HAND`` for one of another span.

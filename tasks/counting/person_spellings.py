@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.columns.column_types import is_text, spelling_words, working_type
-from core.units.spellings import PersonSpellings, character_marks, may_be_alike, merge_spellings, spellings_of
+from core.units.repeats import PersonSpellings, character_marks, may_be_alike, merge_spellings, spellings_of
 from schemas.errors.base import listed
 from tasks.engine.progress import notify
 from tasks.engine.runs import Run

@@ -20,7 +20,7 @@ from core.columns.domains import Node
 from core.columns.numbers import to_numpy
 from core.histograms.histogram import count_cells
 from core.histograms.projections import BYTES_PER_ROW, SMALL, Combinations
-from core.privacy.risk import ClassSizes, Figures, risk_of
+from core.units.losses import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.histograms.cells import packing_of
-from core.privacy.risk import Figures
+from core.units.losses import Figures
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.counting.chunk_histograms import read_pairs
@@ -98,7 +98,6 @@ def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[C
     """Return counts of exposed records or persons, also without each QID if cells are few, and the risk.
 
     Args:
-        table: Of the run.
         cells: Histograms and pairs of person and cell.
         sizes: Class sizes of the source, of the same files.
 

@@ -50,7 +50,6 @@ def sum_in_shares(run: Run, column_count: int, parts: Sequence[Artifact]) -> Sum
     """Return value sums by column and samples over all chunks; tasks sum up a share of the digests each.
 
     Args:
-        run: The run.
         column_count: How many columns were counted.
         parts: Tables of the chunks.
     """
@@ -174,8 +173,6 @@ def inspect_columns(
     """Return figures of columns: values counted over the complete source, patterns found in a sample.
 
     Args:
-        run: The run.
-        source: What is read.
         names: The columns.
         person: The column among them that tells persons apart.
         people: How many persons there are, if no column tells.

@@ -131,7 +131,6 @@ class ColumnInspection(FrozenModel):
     """Figures of untreated columns, and the bytes of their texts.
 
     Attributes:
-        columns: Figures by column.
         bytes: Bytes of all values of each text column.
     """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from schemas.errors.base import JobError, SkaldError
 from schemas.job.job import Job, load_job
-from schemas.reading.given_jobs import GivenJob
+from schemas.reading.regular_files import GivenJob
 from tasks.engine.guard import guarded, sanitised_error
 from tasks.engine.lineage import RunEvents
 from tasks.engine.runners import task_runner
@@ -68,7 +68,7 @@ def as_tables_flow(function: Callable[[TablesJob], Any]) -> Any:
     vars(run).pop("__wrapped__")
     if without_prefect():
         return guarded(run)
-    from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
+    from tasks.engine.prefect_pages import job_flow  # noqa: PLC0415
 
     return job_flow(run)
 
@@ -80,7 +80,7 @@ def plain_flow(method: str) -> Callable[..., Any]:
 
 def prefect_flow(method: str) -> Any:
     """Build the Prefect flow that runs jobs of a method from a job file and settings."""
-    from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
+    from tasks.engine.prefect_pages import job_flow  # noqa: PLC0415
 
     return job_flow(_CHECKED[method])
 
@@ -130,7 +130,7 @@ def _run_when_unlocked(call: Callable[[], Any]) -> Any:
     """Run a function; within a deployment's run, wait until no other run locks the job's folder."""
     if not in_flow_run():
         return call()
-    from tasks.engine.prefect_flows import run_when_unlocked  # noqa: PLC0415
+    from tasks.engine.prefect_pages import run_when_unlocked  # noqa: PLC0415
 
     return run_when_unlocked(call)
 

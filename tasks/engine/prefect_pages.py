@@ -1,6 +1,7 @@
-"""Pages of a run in Prefect: progress, summary, figures and a link to the report.
+"""Job flows of Prefect, and the pages of a run: progress, summary, figures and a link.
 
-All of it is made of the report, which holds names, counts and words and is published with the release. Imported only inside a flow run.
+Pages are made of the report, which holds names, counts and words and is published with the release. Imported only inside a flow run: the
+import takes a second.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import getdoc
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import httpx
+from prefect import Flow
 from prefect.artifacts import (
     create_link_artifact,
     create_markdown_artifact,
@@ -26,11 +29,18 @@ from prefect.context import FlowRunContext
 from prefect.logging.loggers import flow_run_logger
 
 from schemas.errors.base import StorageError, counted
+from schemas.errors.folders import BusyError
 from schemas.errors.storage import ServerError
+from schemas.job.job import Job, load_job
+from schemas.job.run_parameters import RunParameters
 from schemas.job.source import is_address
+from schemas.reading.job_files import is_of_tables
+from schemas.relational.tables_job import TablesJob, load_tables_job
 from schemas.release.manifest import Manifest, Persons
 from schemas.release.report import Report, RiskFigure
+from tasks.engine.guard import guarded
 from tasks.engine.progress import STEPS, listening
+from tasks.engine.runners import task_runner
 from tasks.store.place import Place
 
 
@@ -248,3 +258,69 @@ def report_url(manifest: Manifest, page: str) -> str:
     if not template:
         return page if is_address(page) else Path(page).as_uri()
     return template.replace("{name}", manifest.name).replace("{release}", manifest.release)
+
+
+TURN_SECONDS = 10.0
+"""How often a run that waits for its turn looks whether the other one is over."""
+
+
+def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
+    """Return a Prefect flow, named as a function, that runs it with log and progress artifact."""
+
+    def run(job: RunParameters) -> Any:
+        path = Path(job.job_file)
+        asked = _asked(path, job.overrides)
+        log_line(
+            f"Job '{asked.name}': method {asked.method.name}, k = {asked.privacy.k:,}, at most {asked.suppression.limit:.2%} suppressed."
+        )
+        with show_progress(asked.name):
+            return function(path, job.overrides)
+
+    def work(job: RunParameters) -> Any:
+        return guarded(run)(job)
+
+    # By these Prefect names the flow and describes it.
+    work.__name__ = work.__qualname__ = function.__name__
+    work.__module__, work.__doc__ = function.__module__, (getdoc(function) or "").split("\n", maxsplit=1)[0]
+    # As types and not as words: Prefect would look words up in the other module.
+    work.__annotations__ = {"job": RunParameters, "return": Any}
+    runner = task_runner()
+    return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=runner, persist_result=False)
+
+
+def _asked(path: Path, overrides: Sequence[str]) -> Job | TablesJob:
+    """Load the job of a file, which has one table or several."""
+    return load_tables_job(path, overrides) if is_of_tables(path, overrides) else load_job(path, overrides)
+
+
+def run_name() -> str:
+    """Return this flow run's name: job name and start time, as ``medical 2026-01-31 02:00 UTC``."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return "run"
+    job = RunParameters.model_validate((context.parameters or {})["job"])
+    try:
+        name = _asked(Path(job.job_file), job.overrides).name
+    except Exception:
+        # What is wrong with the job is told by the run, and not by what it is called.
+        name = Path(job.job_file).stem
+    begins = context.flow_run.expected_start_time
+    return f"{name} {begins:%Y-%m-%d %H:%M} UTC" if begins else name
+
+
+def run_when_unlocked(call: Callable[[], Any]) -> Any:
+    """Call a function and return its result; a deployment's run retries while the job's folder is locked.
+
+    Any other run ends with the error that the folder is locked.
+    """
+    context, waits = FlowRunContext.get(), False
+    while True:
+        try:
+            return call()
+        except BusyError as error:
+            if not (context and context.flow_run and context.flow_run.deployment_id):
+                raise
+            if not waits:
+                log_line(f"{error} This run waits.")
+            waits = True
+        time.sleep(TURN_SECONDS)

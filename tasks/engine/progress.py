@@ -1,10 +1,37 @@
-"""Step names of a run, and listeners for its progress and its notices."""
+"""Step names of a run, listeners for its progress and notices, and the memory of its process."""
 
 from __future__ import annotations
 
+import ctypes
+import resource
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
+
+import pyarrow as pa
+
+
+def peak_rss() -> int:
+    """Return the largest resident memory of this process so far, in bytes."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        # What getrusage tells includes the process that this one was forked from.
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+
+
+def release_memory() -> None:
+    """Return freed memory of Arrow and the C heap to the operating system."""
+    pa.default_memory_pool().release_unused()
+    # glibc keeps what arrays of up to 32 MB leave behind; other systems have no such call and need none.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
 
 Listener = Callable[[str, int, int], None]
 Hearer = Callable[[str], None]

@@ -21,9 +21,9 @@ from schemas.release.figures import PassedColumn
 from schemas.release.increments import Increment
 from schemas.release.terms import Unreported
 from tasks.engine.calls import CHUNK_SHARE, workers_of
-from tasks.engine.peak_memory import release_memory
+from tasks.engine.progress import release_memory
 from tasks.store.files import clear_partial_files, clear_temporary_folders, private_folder, restrict_new_files
-from tasks.store.secret import FolderSecret, secret_of
+from tasks.store.keys import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
 from tasks.store.work import BucketWork, hold_work
 from tasks.store.work_folder import SPILL_FOLDER, FolderWork, check_pointer, clear_staging
@@ -43,8 +43,6 @@ class Run:
     """State of one run of a job whose folder is locked: job, store, spill folder, and findings so far.
 
     Attributes:
-        job: The job.
-        store: The artefacts.
         spill: Folder for DuckDB's spill files, empty at the start.
         seconds: Wall time per phase.
         increment: What had been counted before this run.

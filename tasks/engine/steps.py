@@ -43,7 +43,6 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
     The first error ends the phase.
 
     Args:
-        run: The run.
         phase: Names the step.
         function: A function of a module, so that a worker elsewhere can find it.
         calls: What it is called with.
@@ -143,7 +142,6 @@ def map_groups(
     A task for each item would cost more than the item.
 
     Args:
-        run: The run.
         phase: Names the step.
         function: Called as ``function(*arguments, items)``; returns one artefact per item.
         items: Chunks, or whatever the step makes an artefact of.

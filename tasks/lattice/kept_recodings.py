@@ -46,8 +46,6 @@ def read_recoding_artifacts(store: Store, key: Key, steps: Mapping[str, str]) ->
     A kill between two of them leaves a part, which is made again with the same bytes.
 
     Args:
-        store: The store.
-        key: The key of all of them.
         steps: The step of each artefact, by field name.
     """
     found = {name: store.find(step, key) for name, step in steps.items()}

@@ -88,8 +88,6 @@ def best_linked_node(
     The records suppressed so that k people share each set of classes count too.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         requirements: The privacy requirements, and the persons of the records.
         search_result: The best node for records by themselves.
         histogram: Histogram of a root below it.
@@ -143,8 +141,6 @@ def linked_people_at(
     """Return a node with the records to suppress there so that k people share each set of classes.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         requirements: The privacy requirements, and the persons of the records.
         histogram: Histogram of a root below the node.
         node: Level of each QID.

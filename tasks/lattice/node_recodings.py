@@ -80,8 +80,6 @@ def recode_node(
     Only classes smaller than k may be masked, so that masks do not depend on sensitive values.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         promise: The privacy requirements of every class.
         search_result: The node.
         histogram: Histogram of a root below it.
@@ -136,13 +134,9 @@ def recode_locally(
     """Return a recoding to one node whose failing records get local transformation and suppression.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         requirements: The privacy requirements, and the persons of the records.
         search_result: The node.
         histogram: Histogram of a root below it.
-        chunk_histograms: Histograms of the chunks.
-        store: Their store.
     """
     evaluator = NodeEvaluator(coding.hierarchies, coding.sensitive, requirements.promise)
     all_of_it = Residual(histogram, requirements.selected_persons(histogram, coding.sensitive))

@@ -27,7 +27,7 @@ from tasks.counting.coding import Coding
 from tasks.counting.histograms import ChunkSums, load_histogram
 from tasks.counting.person_cells import PersonsOfSource, persons_of
 from tasks.engine.calls import raise_if_withdrawn
-from tasks.engine.peak_memory import release_memory
+from tasks.engine.progress import release_memory
 from tasks.lattice.promises import most_suppressed, searched_axes
 
 MOST_QIDS = 32
@@ -44,8 +44,6 @@ class SearchRequirements(NamedTuple):
     """What a search must keep: the privacy promise, k, number of records and their persons.
 
     Attributes:
-        promise: The privacy requirements of every class.
-        records: How many records there are.
         k: Fewest persons or records of a published class.
         people: Their persons; None where the job has no person column.
     """
@@ -64,7 +62,6 @@ class SearchRequirements(NamedTuple):
 
         Args:
             root: With the sensitive columns as last axes.
-            sensitive: Domains of the sensitive columns.
         """
         persons = self.persons_of_cells(root)
         return None if persons is None else SelectedPersons.of(persons, [root], sensitive)
@@ -79,8 +76,6 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
     """Search the node of least loss within memory and effort, raising if cancelled; None if none passes.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         requirements: The privacy requirements, and the records.
         first: Histogram of the first root.
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
@@ -142,10 +137,7 @@ def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residua
     """Search the best node for suppressed records, at most half suppressed again; None if none passes.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         promise: The privacy requirements of every class.
-        left: The suppressed records.
     """
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
     axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])

@@ -50,10 +50,7 @@ def promise_of_people(job: Job, coding: Coding, cells: Histogram, persons: Perso
     Where persons have several values of a column, the promise also limits who may hold each.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         cells: Of some node, with the sensitive columns as last axes; all records.
-        persons: Their persons.
     """
     columns = enumerate(coding.sensitive, start=len(coding.hierarchies))
     wholes = {
@@ -78,8 +75,6 @@ def check_promise(job: Job, coding: Coding, *, may_suppress: bool = False) -> No
     """Raise ``PrivacyError`` for fewer than k records, or if all records as one class break l or t.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         may_suppress: Whether some records may be suppressed. Only what no class can keep even then is asked.
     """
     check_at_least_k(job, coding.records)
@@ -114,7 +109,6 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
     """Raise ``SourceError`` if a QID published as intervals is neither numeric nor a date.
 
     Args:
-        coding: Domains and hierarchies.
         ways: How each QID is published, None for the usual way; none at all where all are published so.
     """
     for domain, way in zip(coding.domains, ways, strict=False):
@@ -129,7 +123,6 @@ def no_class_error(job: Job, coding: Coding, column_held: str | None = None) -> 
     All records together fail, levels are too fine, or the suppression limit is too high.
 
     Args:
-        job: The job.
         coding: Domains and hierarchies.
         column_held: The column of which too many persons hold one value, if all records together break it by nothing else.
     """

@@ -13,8 +13,7 @@ from core.columns.domains import Node
 from core.hierarchies.hierarchy import check_recounted, check_static
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice, dense_root, occupied_root
-from core.lattice.map import LatticeMap, Statuses, map_of
-from core.lattice.search import SearchResult
+from core.lattice.search import LatticeMap, SearchResult, Statuses, map_of
 from core.local_suppression.recoding import stages_table
 from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.hierarchies import HierarchyError
@@ -25,7 +24,7 @@ from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.histograms import ChunkSums, fingerprints, has_given_node, load_histogram, sums_of_chunks
 from tasks.counting.person_cells import PersonsOfSource, persons_of
-from tasks.engine.peak_memory import release_memory
+from tasks.engine.progress import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import remote_takes_all_chunks, run_for_item
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
@@ -63,8 +62,6 @@ def write_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) 
         job: Gives the names.
         statuses: In the shape of the searched lattice; sensitive columns are axes of one level, after the QIDs.
         node: The chosen node.
-        store: The store.
-        key: The key of the search.
     """
     names = [qid.name for qid in job.columns.quasi_identifiers]
 
@@ -169,7 +166,6 @@ class SearchedCells(NamedTuple):
 
     Attributes:
         root: The first root, and with ``root: dense`` the only one.
-        histogram: Its cells.
         parts: The chunks' histograms, from which further roots are added up.
         pairs: Their pairs of person and cell; none where the job has no person column.
         chunks: Counts the cells of further roots; without it the searching process reads the chunks' histograms.

@@ -23,8 +23,8 @@ from tasks.counting.coding import Coding
 from tasks.lattice.optimum import SearchRequirements
 from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.release.manifest import MOST_BYTES, hierarchies_as_in, is_of_job, manifest_of
+from tasks.store.keys import read_secrets
 from tasks.store.place import FolderPlace, Place, target_of
-from tasks.store.secret import read_secrets
 
 
 def replayed_manifest(job: Job) -> Manifest:
@@ -89,14 +89,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
 
 
 def apply_given_node(job: Job, coding: Coding, requirements: SearchRequirements, histogram: Histogram) -> SearchResult:
-    """Return the unsearched result for the node of ``histogram``; raise if it suppresses over the limit.
-
-    Args:
-        job: The job.
-        coding: Domains and hierarchies.
-        requirements: The privacy requirements.
-        histogram: The cells of the node.
-    """
+    """Return the unsearched result for the node of ``histogram``; raise if it suppresses over the limit."""
     whose = requirements.selected_persons(histogram, coding.sensitive)
     classes = table_at(histogram, histogram.node, coding.hierarchies, coding.sensitive, whose).classes
     loss = loss_of(classes.records, classes.failing(requirements.promise))

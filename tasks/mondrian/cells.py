@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import most_cells
-from core.mondrian.classes import RowTable, column_broken_by_holders, cut_and_publish, cutting_by_persons, one_class_keeps, recode_cells
 from core.mondrian.partition import Partition, Rules, Score
 from core.mondrian.ranks import Order, is_order_free
 from core.mondrian.recoding import Cutting, PublishedClasses, total_losses
+from core.mondrian.replay import RowTable, column_broken_by_holders, cut_and_publish, cutting_by_persons, one_class_keeps, recode_cells
 from core.units.persons import RowPersons
 from schemas.job.job import Job
 from schemas.job.record_methods import Fragments, MondrianMethod
@@ -136,7 +136,6 @@ class CutCells(NamedTuple):
 
     Attributes:
         histogram: The cells at full resolution.
-        sizes: Number of cells by their size.
         parts: The chunks' histograms.
         pairs: Their pairs of person and cell; none where the job has no person column.
     """
@@ -191,9 +190,7 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
     One class that fails by a value's holders alone raises nothing yet: each of two halves may have few enough of them.
 
     Args:
-        job: The job.
         cutting: The cutting rules where records are counted.
-        rows: All rows.
     """
     figures = rows.unit.figures()
     if figures is None:
@@ -209,10 +206,7 @@ def check_cut(job: Job, cutting: Cutting, rows: RowTable, published: PublishedCl
     """Raise ``PrivacyError`` if rows stayed one class in which too many persons hold one value.
 
     Args:
-        job: The job.
         cutting: The cutting rules, as returned by ``cutting_by``.
-        rows: All rows.
-        published: Their classes.
     """
     if rows.unit.adds_up or len(published.sizes) > 1:
         return
@@ -224,9 +218,7 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
     """Cut rows; return partition and labelled classes; raise ``PrivacyError`` if all fail as one class.
 
     Args:
-        job: The job.
         cutting: The cutting rules where records are counted.
-        rows: All rows.
     """
     cutting = cutting_by(job, cutting, rows)
     made, published = cut_and_publish(cutting, rows)

@@ -22,7 +22,6 @@ from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
-from schemas.tables import chunk_histogram_types
 from tasks.counting.chunk_histograms import cell_table, write_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
 from tasks.counting.contents import CONTENTS, ContentReading, digested_by
@@ -34,7 +33,7 @@ from tasks.source.reading import read_chunk
 from tasks.store.keys import StepCode
 from tasks.store.step import FilesStep, FileStep
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_table, write_undeclared_table
+from tasks.store.tables import chunk_histogram_types, read_table, write_table, write_undeclared_table
 from tasks.writing.pseudonyms import read_published
 from tasks.writing.runs import write_run
 
@@ -111,7 +110,6 @@ def choose_fragment_cuts(
 
     Args:
         job: Gives the kind of cuts and the number of fragments.
-        coding: Domains and hierarchies.
         samples: The samples of all chunks.
         share: Share of the records that they hold.
         attempt: How often fragments came out too large.

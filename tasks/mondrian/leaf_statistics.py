@@ -110,7 +110,6 @@ class LeafStatistics:
         Where persons count, only requirements that hold for unions of classes are checked.
 
         Args:
-            promise: The privacy requirements.
             columns: The sensitive columns, in the order of ``values``.
             unit: What k counts in the leaves.
         """
@@ -136,7 +135,6 @@ def merge_leaves(
     Args:
         job: Gives the privacy requirements.
         domain: The domain table.
-        tree: The cuts.
         leaf_counts: Leaf counts of all chunks.
         pairs: Person–leaf pairs of all chunks; none where the job has no person column.
         store: Holds them.

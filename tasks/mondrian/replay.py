@@ -108,9 +108,7 @@ class ReplayedCells(NamedTuple):
     """The cells of this source, and the counts of the earlier release.
 
     Attributes:
-        now: The cells of this source.
         domain: The domain table of the earlier release.
-        before: The counts of its chunks.
     """
 
     now: CutCells

@@ -12,7 +12,7 @@ from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
 from tasks.counting.source_sizes import count_sizes, merge_histograms, summed_sizes
 from tasks.engine.calls import Call
-from tasks.engine.peak_memory import release_memory
+from tasks.engine.progress import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, remote_takes_all_chunks, run_for_each_item, run_for_item, run_for_items, run_step
 from tasks.mondrian import fragments

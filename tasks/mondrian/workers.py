@@ -17,9 +17,9 @@ from pyarrow import ipc
 from core.columns.coding import PackedWords, positions_among, single_word
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells, merge_parts
-from core.mondrian.classes import RowTable
 from core.mondrian.fragments import Group
 from core.mondrian.recoding import PublishedClasses
+from core.mondrian.replay import RowTable
 from core.recoding.recoding import Recoding
 from core.recoding.release_order import canonical_record_order, first_files, record_hashes
 from core.units.digests import Digests

@@ -24,7 +24,7 @@ from core.formats.person_proposals import PersonChoice, choose_person
 from core.formats.proposals import COORDINATES, Proposal, propose_role
 from core.recoding.publishing import published_values
 from schemas.errors.base import StorageError
-from schemas.job.publish import SHARED
+from schemas.job.identifiers import SHARED
 from tasks.planning.draft_text import PERSON, DraftContents, Question, job_text, person_question, questions_of
 from tasks.planning.evidence import (
     Exposures,
@@ -185,7 +185,6 @@ def with_guessed_quasi_identifiers(proposals: Sequence[Proposal], least_distinct
     A job needs a quasi-identifier, and other people may know any of these columns.
 
     Args:
-        proposals: For all columns.
         least_distinct: Different values of such a column, at least.
     """
     if any(one.role == "quasi_identifier" for one in proposals):

@@ -32,7 +32,6 @@ class Question(NamedTuple):
     """A question of a draft about some columns, with the safest answer and its meaning.
 
     Attributes:
-        columns: What it is about.
         question: In words.
         safest: The role that the safest answer gives these columns; the draft has it already.
         meaning: What that answer means.
@@ -163,7 +162,6 @@ def job_text(
     """Return the YAML text of a drafted job file, with comments.
 
     Args:
-        decided: What it says.
         out: The file.
         method: The line that says by which method.
         figures: What each method that was tried loses on a sample.
@@ -292,7 +290,6 @@ def counted_among(exposed: Exposures, unit: str, records: int) -> str:
     """Return a phrase on whom shares of unique people were counted among: all, the first, or a sample.
 
     Args:
-        exposed: The shares.
         unit: What k counts, a record or a person.
         records: How many were read.
     """

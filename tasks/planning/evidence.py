@@ -93,13 +93,7 @@ UNTIDY = 0.01
 
 
 class ExposedPeople(NamedTuple):
-    """Shares of people unique by a column alone, by it with others, and by the others without it.
-
-    Attributes:
-        alone: By this column.
-        together: By it and others.
-        without: By the others alone.
-    """
+    """Shares of people unique by a column alone, by it with others, and by the others without it."""
 
     alone: float
     together: float
@@ -111,7 +105,6 @@ def has_repeats(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) ->
 
     Args:
         connection: Has the view ``source``.
-        column: The column.
     """
     name = normalised_sql(quote(column.name), ["empty"]) if column.kind == "text" else quote(column.name)
     repeated = f"SELECT {name} AS value FROM source WHERE {name} IS NOT NULL GROUP BY value HAVING count(*) > 1 LIMIT 1"
@@ -125,7 +118,6 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: ColumnProfile) -
 
     Args:
         connection: Has the view ``source``.
-        column: The column.
     """
     name = normalised_sql(quote(column.name), ["empty"]) if column.kind == "text" else quote(column.name)
     counts = f"SELECT count(*) AS n FROM source WHERE {name} IS NOT NULL GROUP BY {name}"

@@ -20,10 +20,10 @@ from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.search import Search, SearchResult
-from core.mondrian.classes import recode_cells
 from core.mondrian.fragments import sample_mask
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
+from core.mondrian.replay import recode_cells
 from core.privacy.promise import Promise
 from core.units.class_table import table_at, without_sensitive
 from core.units.losses import certainty_penalty
@@ -91,10 +91,7 @@ def forecast_of(job: Job, coding: Coding, chunk_histograms: Sequence[Artifact], 
     The more records, the less every method loses: of all records less than of a sample.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         chunk_histograms: Histograms of the chunks at the finest node.
-        store: Has them.
 
     Returns:
         None where persons count, who are not in the sample as they are in the source, and where a sample has fewer than k records.
@@ -137,8 +134,6 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
     """Return the GCP of the records in a sample of cells if released by a method.
 
     Args:
-        job: The job.
-        coding: Domains and hierarchies.
         way: The method.
         sample: The records' cells: with axes of sensitive columns by k and all models of these, else by k alone.
     """

@@ -25,8 +25,7 @@ from core.columns.domains import Domain
 from core.formats.proposals import Proposal
 from core.hierarchies.drafts import RANGES, Draft, UnlistedRows, draft_hierarchy, rows_for_unlisted_values
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
-from core.hierarchies.levels import spellings
-from core.hierarchies.table import checked_table, read_table, table_levels
+from core.hierarchies.levels import checked_table, read_table, spellings, table_levels
 from schemas.errors.base import StorageError, nearest
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier
@@ -173,7 +172,6 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
     """Give quasi-identifiers existing or drafted CSV hierarchies; return proposals and files written.
 
     Args:
-        front: The source.
         proposals: For all columns.
         out: The job file; hierarchies are written into a folder next to it.
     """

@@ -98,8 +98,6 @@ def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) 
     There is none where persons are named or records are cut: then a sample of cells does not show which cuts are refused.
 
     Args:
-        job: The job.
-        coding: Of the run.
         codes: Shape (cells, QIDs and sensitive columns), of the sample.
         counts: Shape (cells,), the records of each.
     """

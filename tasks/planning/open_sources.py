@@ -24,7 +24,7 @@ from schemas.errors.values import ValuesError
 from schemas.job.formats import FORMATS, SourceFormat, format_of_connection, format_of_suffix
 from schemas.job.job import Job, load_job
 from schemas.job.source import is_address, suffix
-from schemas.reading.given_jobs import given_job
+from schemas.reading.regular_files import given_job
 from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample, unfit_columns
 from tasks.source.extracts import fixed_extract
@@ -91,7 +91,6 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
     drafted, so that the run finds it there. Copies of objects, which a run reads where they are, are gone in the end, whatever happens.
 
     Args:
-        given: What the user names.
         out: The job file, to which paths will be relative, and after which the job is named.
     """
     connection, ending = planning_connection(), ExitStack()
@@ -225,7 +224,6 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
         ending: Copies of objects are gone when it is closed.
         source: What the job says under ``source``.
         name: Of the job, for its work folder.
-        folder: Of the job.
     """
     job = _stand_in(source, name, folder)
     restrict_new_files()

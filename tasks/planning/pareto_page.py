@@ -9,10 +9,9 @@ from core.charts.chart import DARK_STYLE, ChartStyle
 from core.charts.scatter import ChartPoint, scatter_chart
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.lattice import BYTES_PER_CELL, LARGEST, Lattice
-from core.lattice.map import LatticeMap
 from core.lattice.objectives import prices_of
 from core.lattice.pareto_front import ParetoNode, find_pareto_nodes
-from core.lattice.search import Search
+from core.lattice.search import LatticeMap, Search
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod, full_domain

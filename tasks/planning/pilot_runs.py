@@ -22,7 +22,7 @@ from core.recoding.release_order import record_hashes
 from schemas.errors.base import SkaldError, SourceError, nearest
 from schemas.errors.tables import FileError
 from schemas.job.job import Job, load_job
-from schemas.reading.given_jobs import GivenJob
+from schemas.reading.regular_files import GivenJob
 from tasks.counting.coding import CellCoder, Coding
 from tasks.lattice.promises import check_promise
 from tasks.planning.forecast import WRITE, Way, expected_gcp

@@ -8,12 +8,12 @@ from pydantic import ConfigDict, Field
 
 from core.columns.domains import Node
 from core.lattice.lattice import Lattice, bins, most_cells
-from core.privacy.risk import Figures
+from core.units.losses import Figures
 from schemas.job.formats import FORMATS
+from schemas.job.identifiers import treatment_sentence
 from schemas.job.job import Job
 from schemas.job.method import METHODS, OBJECTIVES, SkaldMethod
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.job.publish import treatment_sentence
 from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_sentence
@@ -196,7 +196,6 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     The run counts none of it again.
 
     Args:
-        job: The job.
         quick: Whether to leave out how unique the records are, which needs the counts of phase 2.
     """
     check_hierarchies(job)

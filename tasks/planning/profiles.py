@@ -137,12 +137,12 @@ def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str])
     return kinds
 
 
-FIGURES = 10
+FIGURES = 9
 CODE = "[A-Za-z0-9]{1,8}([.-][A-Za-z0-9]{1,8}){0,2}"
 
 
 def profile_sql(kinds: Mapping[str, Kind], not_finite: Collection[str] = ()) -> str:
-    """Return the SQL that counts the records and ten figures per column in one scan.
+    """Return the SQL that counts the records and nine figures per column in one scan.
 
     Figures are in the order of ``ColumnProfile``. In the columns ``not_finite`` NaN and infinity count as no value, as when a run shares
     them.
@@ -161,10 +161,10 @@ def _figures(column: str, kind: Kind) -> str:
     even = f"coalesce(({ends}[3] - {ends}[2]) / nullif({ends}[4] - {ends}[1], 0), 0)" if numeric else "0"
     negative = f"coalesce(min({column}::DOUBLE) < 0, false)" if numeric else "false"
     if kind != "text":
-        return f"count({column}), {distinct}, 0, 0, 0, {span}, false, false, {even}, {negative}"
+        return f"count({column}), {distinct}, 0, 0, {span}, false, false, {even}, {negative}"
     length = f"length({column})"
     return (
-        f"count({column}), {distinct}, coalesce(min({length}), 0), coalesce(max({length}), 0), coalesce(avg({length}), 0), 0, "
+        f"count({column}), {distinct}, coalesce(max({length}), 0), coalesce(avg({length}), 0), 0, "
         f"coalesce(bool_and(regexp_full_match({column}, '[0-9]+')), false), "
         f"coalesce(bool_and(regexp_full_match({column}, '{CODE}')) AND avg(regexp_matches({column}, '[0-9]')::INT) >= 0.8, false), 0, false"
     )

@@ -62,7 +62,6 @@ def parquet_sample(
     """Return the sample of Parquet files; with ``hive``, also the columns their folders name.
 
     Args:
-        files: The files.
         hive: Whether folders name columns.
         names: What a user calls the files, if not by their paths.
     """
@@ -228,7 +227,6 @@ def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spellin
     Args:
         connection: Reads the file.
         relation: Reads it, all columns as text.
-        spelling: Of the file.
     """
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
     moments = {name: typed_sql(quote(name), "timestamptz", spelling) for name in names}

@@ -17,9 +17,9 @@ from core.recount.classes import Recount
 from core.recount.histories import TablesRecount
 from core.recount.linked import exposing_links, pseudonyms_are_persons
 from schemas.errors.refusals import AttackError, LinkedError, OverlapError, UntreatedError
-from schemas.job.attacks import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
 from schemas.job.job import Job
 from schemas.job.policy import Policy
+from schemas.job.privacy import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
 from schemas.release.figures import reported_count_text
@@ -77,7 +77,6 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
     """Attack written files; return the figures, None if turned off; raise ``AttackError`` if refused.
 
     Args:
-        run: The run.
         written: The files.
         source: What they were made of.
     """
@@ -161,7 +160,6 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_perso
     """Return, per set of joining columns, artefacts of digests of what is published beside pseudonyms.
 
     Args:
-        run: The run.
         written: The data files.
         payload: The columns that they publish besides quasi-identifiers.
         class_persons: Who is in which class, for jobs that name persons.

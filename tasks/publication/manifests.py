@@ -10,20 +10,18 @@ import pyarrow as pa
 
 from core.columns.column_types import working_type
 from core.columns.numbers import as_numbers
-from core.lattice.map import LatticeMap
-from core.privacy.risk import ClassSizes, Figures, journalist, marketer, release_risk, without_masked
+from core.lattice.search import LatticeMap
 from core.recount.classes import Recount
 from core.recount.linked import accepts_linking
 from core.recount.people import share_at_most
-from core.units.losses import united_losses
+from core.units.losses import ClassSizes, Figures, journalist, marketer, release_risk, united_losses, without_masked
 from schemas.job.job import Job
-from schemas.release.claimed_levels import endpoints_of
 from schemas.release.evidence import PublishedFile
 from schemas.release.figures import Kind, PopulationRisk, Remainder, Together, may_publish_count
-from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_sentence
+from schemas.release.manifest import Linked, Manifest, OneValue, Persons, endpoints_of, pseudonym_sentence
 from schemas.release.terms import NOT_FOR_NODES, Unreported
 from tasks.counting.source_sizes import Sizes
-from tasks.engine.peak_memory import peak_rss
+from tasks.engine.progress import peak_rss
 from tasks.engine.runs import Run, versions
 from tasks.lattice.recodings import Outcome
 from tasks.publication.reported_figures import (

@@ -32,14 +32,18 @@ from tasks.publication.recount_calls import (
     SOURCE,
     TALLIES,
     ClassPersonArtifacts,
+    DividedMembers,
+    DividedRelease,
     RecountRequest,
     ReplacedValues,
     Written,
     count_additional_of,
     count_classes_of,
     count_persons_of,
+    counts_from_text,
     divide_written_members,
     divide_written_records,
+    files_sql,
     recount_in_one,
     recount_to_text,
     run_requests,
@@ -47,7 +51,6 @@ from tasks.publication.recount_calls import (
 from tasks.recount.original import Original
 from tasks.recount.recount import ReleaseCounts, recount_by, with_person_counts
 from tasks.recount.rows import WRONG_COLUMNS, ReleaseRows, Side
-from tasks.recount.shares import DividedMembers, DividedRelease, counts_from_text, files_sql
 from tasks.recount.spreads import models_counted, needs_source_values, source_values_relation
 from tasks.recount.verdict import CrossClassCounts, RecountBasis
 from tasks.release.files import file_error
@@ -61,12 +64,7 @@ PHASE = "verify"
 
 @dataclass
 class RecountTasks:
-    """Maker of a recount's calls to tasks of the run, with the memory of a task.
-
-    Attributes:
-        run: The run.
-        job: The job as tasks have it.
-    """
+    """Maker of a recount's calls to tasks of the run, with the memory of a task."""
 
     run: Run
     job: Job
@@ -184,7 +182,6 @@ def recount_written(run: Run, written: Written, source: ChunkedSource, class_per
     """Recount written files, by shares of classes on a cluster; return counts, raise on a broken promise.
 
     Args:
-        run: The run.
         written: The files.
         source: What they were made of.
         class_persons: Who is in which class, for jobs that name persons.
@@ -211,7 +208,6 @@ def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_p
     """Recount written files in tasks of a share of classes each; return counts, raise on a broken promise.
 
     Args:
-        run: The run.
         written: The files.
         source: What they were made of.
         class_persons: Who is in which class, for jobs that name persons.

@@ -21,7 +21,7 @@ from tasks.engine.runs import Run
 from tasks.lattice.recodings import Outcome
 from tasks.release.manifest import keyed_file
 from tasks.source.chunks import ChunkedSource
-from tasks.store.secret import FolderSecret
+from tasks.store.keys import FolderSecret
 
 Figure = int | float
 OF_SIZES = frozenset({"dm", "dm_star", "c_avg", "suppression_rate", "precision"})
@@ -40,7 +40,6 @@ def reported_ncp(recount: Recount, suppressed_records: int, masked_records: int,
         recount: Of the data files.
         suppressed_records: Records that are dropped or masked.
         masked_records: How many of them are in the files.
-        source_records: Of the source.
     """
     dropped = suppressed_records - masked_records
     return {name: round((one.penalty + dropped) / source_records, DIGITS) for name, one in recount.losses.items()}
@@ -60,7 +59,6 @@ def reported_loss(
         recount: Of the data files.
         suppressed_records: Records that are dropped or masked.
         masked_records: How many of them are in the files.
-        source_records: Of the source.
     """
     ncp = reported_ncp(recount, suppressed_records, masked_records, source_records)
     gcp = round(sum(ncp.values()) / max(len(ncp), 1), DIGITS)
@@ -212,7 +210,6 @@ def may_report_part(job: Job, record_count: int, *totals: int) -> bool:
     Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
 
     Args:
-        job: The job.
         record_count: Of the part.
         *totals: That are told, too, and hold the part.
     """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from core.recount.classes import Recount
 from schemas.errors.base import StorageError, VerificationError
-from schemas.errors.evidence import LargeManifestError, ListedReportError
+from schemas.errors.folders import LargeManifestError, ListedReportError
 from schemas.job.job import Job, job_digest
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Document, listing
@@ -24,7 +24,7 @@ from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import ChunkedSource
 from tasks.store.files import apply_user_umask, file_digest, flush, write_atomically
-from tasks.store.secret import secret_of
+from tasks.store.keys import secret_of
 from tasks.verification.manifest_claims import stated_faults
 
 if TYPE_CHECKING:

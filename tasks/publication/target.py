@@ -56,11 +56,7 @@ class TargetWork(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """A job's target in a folder, where publication renames a complete staging folder.
-
-    Attributes:
-        job: The job.
-    """
+    """A job's target in a folder, where publication renames a complete staging folder."""
 
     job: Job
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from core.recount.classes import Recount
 from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError, PeopleLostError
-from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.evidence import PublishedFile
-from schemas.release.manifest import Manifest
+from schemas.release.manifest import ClaimedLevels, Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms, Unreported
 from tasks.composition.earlier import KnownRecords

@@ -187,7 +187,6 @@ def axes_of(job: Job, coding: Coding, order: Order = "listed") -> CutAxes:
     """Return the axes of cuts, one per QID, built once per order and cached in the coding.
 
     Args:
-        job: The job.
         coding: Domains and hierarchies.
         order: Order of siblings, where the hierarchy leaves it open.
     """

@@ -44,7 +44,6 @@ def published_fragment(
     """Recode a fragment by the job's method; return labelled classes and the class of each record.
 
     Args:
-        job: The job.
         coding: Domains of the complete source, to which distances and losses are relative.
         codes: Shape (records, axes), the QIDs and the sensitive columns that a privacy model looks at.
         payload: The records' other published columns.

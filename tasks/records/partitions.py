@@ -81,11 +81,9 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
     them grows with their square.
 
     Args:
-        job: The job.
         codes: Shape (n, QIDs).
         coding: Domains and hierarchies.
         unit: The unit that k counts.
-        made: The classes.
     """
     published = made.classes[made.classes >= 0]
     sizes = np.bincount(published)

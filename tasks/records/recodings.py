@@ -1,4 +1,4 @@
-"""Recoding of single records: the algorithm is run, and its classes are labelled and stored.
+"""Recoding of single records: the algorithm is run, and its classes are labelled and written.
 
 The class of each record is stored in the order of the source.
 """
@@ -6,7 +6,7 @@ The class of each record is stored in the order of the source.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,12 +17,19 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.clustering.gower import gower_points
-from core.clustering.merged_classes import Criteria, merge_failing, merge_unsafe_classes, without_failing
-from core.clustering.recoding import ClassPublication, RecordRecoding, recode_records
+from core.clustering.merged_classes import (
+    ClassPublication,
+    Criteria,
+    RecordRecoding,
+    merge_failing,
+    merge_unsafe_classes,
+    recode_records,
+    without_failing,
+)
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from core.recoding.release_order import number_combinations
-from schemas.errors.base import PrivacyError
+from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.source_domains import ends_of
@@ -34,9 +41,13 @@ from tasks.lattice.promises import class_settings, most_suppressed, no_class_err
 from tasks.records.coding import JobRecords, gather_records
 from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, generalisations_of_qids, partition_by_method
+from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_undeclared_table
+from tasks.writing.people import Assigned, WrittenPersons
+from tasks.writing.pseudonyms import read_published
+from tasks.writing.rewriting import ChunkPosition, Rewriting, additional_columns, rewrite, write_class_records
 
 OF_RECORDS = OF_CELLS | {"cells": "assigned"}
 """The steps of a recoding of single records."""
@@ -198,3 +209,53 @@ def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: 
         return LabelledClasses(labels, table["records"].to_numpy())
 
     return store.load("classes", (*coding.key, artifacts.classes.sha256, job.intervals), read)
+
+
+@dataclass(frozen=True)
+class RecordRewriting(Rewriting):
+    """Rewriter of chunks into release files by a recoding of single records."""
+
+    @property
+    def published(self) -> LabelledClasses:
+        """Return the labels and sizes of the release's classes."""
+        return load_classes(self.job, self.coding, self.recoding, self.store)
+
+    def class_inputs(self, position: ChunkPosition) -> list[object]:
+        """Return the keys of the inputs that determine the classes of a chunk's records."""
+        return [position.chunk.key, position.number, self.recoding.digests]
+
+    def classes(self, position: ChunkPosition) -> NDArray[np.int32]:
+        """Return the class of each record of a chunk, shape (rows,), negative if it is not released."""
+        return read_record_classes(self.recoding, position.number, self.store)
+
+    def classes_and_digests(self, position: ChunkPosition) -> Assigned:
+        """Return the classes of a chunk's records and the additional columns of the released ones."""
+        classes = self.classes(position)
+        if not self.source.payload:
+            return classes, {}
+        return classes, additional_columns(self.job, self.source, self.labels, *_published(self, classes, position.chunk))
+
+    def write_run(self, position: ChunkPosition, path: Path) -> int:
+        """Write a chunk's released records grouped by output file to ``path``; return their number."""
+        classes, payload = _published(self, self.classes(position), position.chunk)
+        return write_class_records(path, self.job, self.source, self.labels, self.sizes, classes, payload)
+
+
+def rewrite_records(
+    run: Run, source: ChunkedSource, domain: Artifact, recoding: RecodingArtifacts
+) -> tuple[list[Artifact], WrittenPersons]:
+    """Write a release's files by a recoding of records; return them and the classes' persons."""
+    return rewrite(run, RecordRewriting(run.job, domain, run.store, run.spill, source, recoding))
+
+
+def _published(given: RecordRewriting, classes: NDArray[np.int32], chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+    """Return the class and the payload of the released records of a chunk."""
+    kept, source = classes >= 0, given.source
+    if not source.payload:
+        return classes[kept], pa.RecordBatch.from_arrays([], names=[])
+    table = pa.Table.from_batches(read_published(given.job, source, chunk, list(source.payload))).unify_dictionaries()
+    # Classes were kept when the records were coded, and only the place of a record ties it to its class.
+    if len(table) != len(classes):
+        raise SourceError.changed(chunk.name)
+    released = table.filter(pa.array(kept)).combine_chunks()
+    return classes[kept], released.to_batches()[0] if len(released) else pa.RecordBatch.from_pylist([], schema=released.schema)

@@ -27,8 +27,7 @@ from tasks.source.listing import file_stat, source_digest, while_stable
 from tasks.source.locations import Located, find_files, partitions, relation, with_partition
 from tasks.source.unpacked import UNIT
 from tasks.store.database import connect, quote
-from tasks.store.keys import fingerprint_of
-from tasks.store.secret import FolderSecret, read_secrets
+from tasks.store.keys import FolderSecret, fingerprint_of, read_secrets
 from tasks.store.store import Store
 from tasks.store.work_folder import temporary_folder_of
 
@@ -217,7 +216,6 @@ class ReleaseAndSource:
         rows: Of the release and of the source.
         unmasked: What the release is read as without the records that publish ``*`` in every quasi-identifier; ``release`` where none is so
             or all are.
-        original: The source.
         types: DuckDB's types of the source's columns.
         published: Those of the release's columns.
         names: The columns that are published as they are.

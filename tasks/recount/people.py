@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
+from core.recount.groups import TogetherCount, combination_counts_sql, combined_groups, contents_sql, person_combination_counts_sql
 from core.recount.joined_columns import (
     MOST_ROUNDS,
     columns_that_meet,
@@ -32,7 +33,6 @@ from core.recount.people import (
     unexpected_values_sql,
 )
 from core.recount.spreads import one_value_sql
-from core.recount.together import TogetherCount, combination_counts_sql, combined_groups, contents_sql, person_combination_counts_sql
 from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.figures import KINDS, Kind
@@ -58,7 +58,6 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
     The persons' values are then in the database, for ``values_of_people``.
 
     Args:
-        connection: The database.
         job: Says what a class must reach, and which values are promised something of.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
@@ -85,7 +84,6 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
 
     Args:
         connection: The database, in which persons were counted.
-        job: The job.
         files: Where the persons are.
     """
     counted = {}
@@ -191,7 +189,6 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
 
     Args:
         connection: The database, in which they were counted.
-        job: The job.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
         column: The sensitive column.
@@ -236,7 +233,6 @@ def columns_to_combine(
 
     Args:
         published: The columns of the files.
-        qids: Those of quasi-identifiers.
         sensitive: The sensitive ones.
         pseudonyms: Those that are published in the place of identifiers.
     """
@@ -282,7 +278,6 @@ def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, f
     must have those labels. Nothing is counted where the job names no persons, or the files lack what their records publish.
 
     Args:
-        job: The job.
         connection: The database, in which the combinations of labels were put in a table.
         files: Where the persons are, if they are known.
     """

@@ -38,8 +38,7 @@ from core.recount.people import (
 )
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
-from schemas.release.manifest import published_columns, published_qids
+from schemas.release.manifest import ClaimedLevels, has_class_ranges, published_columns, published_qids
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source, with_source_types
 from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.published_labels import PublishedLabels, expect_labels, label_texts, qid_labels, way_of
@@ -219,7 +218,6 @@ def _class_sizes_sql(job: Job, release: str, people: PeopleFiles | None) -> str:
 
     Args:
         job: Says which columns are published.
-        release: What is read.
         people: Who is in the classes; None where records are counted.
     """
     columns = ", ".join(f"{quote(name)} AS label_{number}" for number, name in enumerate(published_qids(job)))

@@ -12,17 +12,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.recount.groups import Groups
-from core.recount.labels.claimed_labels import claimed_spans, match_level_labels, match_value_labels
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
-from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
+from core.recount.labels.label_spans import (
+    Spans,
+    claimed_spans,
+    is_closed,
+    match_level_labels,
+    match_value_labels,
+    pair_labels,
+    read_labels,
+)
 from core.recount.labels.value_scales import is_text_type, texts_with_nulls
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.registry.hierarchies import WidthsHierarchy
-from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
-from schemas.release.manifest import MASK, published_columns
+from schemas.release.manifest import MASK, ClaimedLevels, has_class_ranges, published_columns
 from tasks.recount.original import ReleaseAndSource, fetch_columns, with_source_types
 from tasks.store.database import quote
 
@@ -35,7 +41,6 @@ class PublishedLabels:
         number: Its position in the job.
         name: Its name in the source.
         columns: Quoted names of the columns under which it is published.
-        spans: What its labels cover.
         released: Shape (labels,), records with each label.
         source: Shape (positions,), records with each value, those with a null last.
         order: Shape (values,), the position of each value in ascending order, a null last if there is one.
@@ -99,8 +104,6 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     Labels of no claimed level are not refused: the result is then not ``claimed``, and they are read in any form.
 
     Args:
-        job: The job.
-        sides: Release and source.
         number: The position.
         claim: The levels that the labels are said to be of, if they are of any.
     """
@@ -130,8 +133,6 @@ def labels_of_levels(
     """Return value positions and label spans by the claimed levels; None if a label is of none of them.
 
     Args:
-        job: The job.
-        sides: Release and source.
         qid: The quasi-identifier.
         values: Its values in the source, ascending, a null last if there is one.
         columns: What is published.

@@ -11,22 +11,28 @@ import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.recount.drawn_values import counted_at_sql
 from core.recount.groups import Groups
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, LabelForm, column_loss, exact_column_loss
-from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_numeric_type, plain_values, publication_of
+from core.recount.labels.published_values import (
+    ValueCount,
+    ValuePublication,
+    as_column,
+    counted_at_sql,
+    is_numeric_type,
+    plain_values,
+    publication_of,
+)
 from core.recount.labels.value_scales import is_text_type
 from core.recount.people import person_condition_sql
 from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
+from schemas.job.identifiers import ColumnPublication, Publishing, Way, canonical_way, counts_people
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication, Publishing, Way, canonical_way, counts_people
 from schemas.registry.hierarchies import CsvHierarchy, PrefixHierarchy
 from schemas.registry.hierarchy_kinds import TreeHierarchy
-from schemas.release.claimed_levels import has_class_ranges
-from schemas.release.manifest import MASK, published_columns, published_qids
+from schemas.release.manifest import MASK, has_class_ranges, published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
 from tasks.recount.published_labels import label_texts, way_of
@@ -80,7 +86,6 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, units: Uni
 
     Args:
         job: Says how columns are published.
-        rows: Of the release and of the source as it is.
         original: The source.
         units: Who has which value, where the source alone does not say it.
     """
@@ -217,7 +222,6 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
     """Return by name the information loss of each quasi-identifier that the source has.
 
     Args:
-        job: The job.
         rows: Of the release.
         original: Has the types of the source's columns; none of its values is looked at.
     """

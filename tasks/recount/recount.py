@@ -10,17 +10,15 @@ from pathlib import Path
 
 import duckdb
 
-from core.recount.classes import Recount, manifest_faults, recount_sql
+from core.recount.classes import Recount, manifest_faults, recount_sql, risk_of_files
 from core.recount.groups import RecordRelation
 from core.recount.linked import link_faults
 from core.recount.people import PersonCount
-from core.recount.risk import risk_of_files
 from core.recount.shares import ShareClasses
 from schemas.errors.base import VerificationError, counted, verb_of
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, claim_of
-from schemas.release.manifest import Manifest, published_qids
-from tasks.engine.peak_memory import release_memory
+from schemas.release.manifest import ClaimedLevels, Manifest, claim_of, published_qids
+from tasks.engine.progress import release_memory
 from tasks.recount.original import Original, source_at_hand, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, count_person_combinations, one_values
 from tasks.recount.people_of_source import PeopleOfSource, count_in_population, people_of_source
@@ -36,11 +34,7 @@ from tasks.store.work_folder import temporary_folder_of
 
 
 class ReleaseCounts(ABC):
-    """Interface of a release's counts, made in one database or by tasks from shares of classes.
-
-    Attributes:
-        rows: Of the release and of its source.
-    """
+    """Interface of a release's counts, made in one database or by tasks from shares of classes."""
 
     rows: ReleaseRows
 
@@ -155,11 +149,8 @@ def written_rows(
     """Yield a DuckDB connection, the SQL relation of data files, and their columns' faults as sentences.
 
     Args:
-        job: The job.
-        files: The data files.
         spill: Folder for DuckDB's spill files.
         release_name: How the release is called in a message.
-        layout: How CSV files are read.
         last: As for ``connect``.
     """
     faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
@@ -186,7 +177,6 @@ def count_in_classes(
     """Return sizes, persons and sensitive values of the classes of records in one database.
 
     Args:
-        job: The job.
         connection: The database.
         source: What it reads the data files as, or a share of their records.
         people: Where the persons of the classes are, or of these.
@@ -210,7 +200,6 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     """Return linked persons, population rows, combinations and faults of values of few people.
 
     Args:
-        job: The job.
         connection: The database, with the table of combinations where persons are counted.
         source: What it reads all records as.
         people: Who is in the classes, for jobs that name persons.
@@ -269,7 +258,6 @@ def verify_against(
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 
     Args:
-        job: The job.
         release: The folder.
         original: The source, if it is at hand.
         people: Where the run folder keeps its persons, if it does.

@@ -64,7 +64,6 @@ class ReleaseRows(ABC):
         Args:
             tables: Tables that are joined, by name.
             expressions: As for ``core.recount.groups.with_replaced_values_sql``.
-            join_clauses: As there.
         """
 
     @abstractmethod
@@ -72,11 +71,7 @@ class ReleaseRows(ABC):
         """Return DuckDB's types of the columns of release or source."""
 
     def countable_records(self, release: str) -> RecordRelation:
-        """Return a relation of the release's records; equal records may be one row with their number.
-
-        Args:
-            release: What they are read as.
-        """
+        """Return a relation of the release's records; equal records may be one row with their number."""
         return RecordRelation(release)
 
     def records(self, side: Side) -> int:
@@ -205,9 +200,7 @@ def exceeds_half_memory(job: Job, largest: int, column_count: int) -> bool:
     """Return whether all threads reading whole records would take over half of the job's memory.
 
     Args:
-        job: Gives memory and threads.
         largest: Bytes of the largest row group.
-        column_count: How many it has.
     """
     threads = job.threads or len(os.sched_getaffinity(0))
     return bool(threads * (HELD * largest + BUFFERS * column_count) > job.memory // 2)

@@ -152,8 +152,6 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
     """Return the SQL relation of a column's values with counts: source's if at hand, else release's.
 
     Args:
-        job: The job.
-        rows: Of the release and of its source.
         column: The sensitive column.
         original: The source; without it, or if the release was made of another one, the values of the release are taken.
         by_people: Whether the people of the classes were counted.

@@ -10,10 +10,9 @@ from typing import NamedTuple, TypeGuard
 
 from core.recount.histories import TablesRecount
 from schemas.errors.base import VerificationError
-from schemas.relational.fitting import column_list
+from schemas.relational.fitting import column_list, tree_of
 from schemas.relational.manifest import TablesManifest, files_by_table
 from schemas.relational.tables_job import MOST_KNOWN_ROWS
-from schemas.relational.tree import tree_of
 from tasks.recount.tables import AskedHistories, count_histories, file_faults_of_table, table_as_read
 from tasks.recount.untreated_tables import column_counts
 from tasks.release.files import file_error
@@ -49,7 +48,6 @@ def recount_stated(manifest: TablesManifest, release: Path, release_name: str) -
     Keys, references, quasi-identifiers and k are those that the manifest states. Faults raise ``VerificationError``.
 
     Args:
-        manifest: Of the release.
         release: The folder.
         release_name: How the release is called in a message.
     """

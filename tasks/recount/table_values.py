@@ -21,8 +21,8 @@ from core.recount.histories import (
 )
 from core.recount.spreads import holder_classes_sql
 from schemas.errors.base import counted
+from schemas.job.identifiers import counts_people
 from schemas.job.job import Job
-from schemas.job.publish import counts_people
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from tasks.recount.original import Original

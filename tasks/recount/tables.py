@@ -31,13 +31,13 @@ from core.recount.histories import (
 from core.recount.labels.allowed_labels import count_disallowed_labels
 from schemas.errors.base import VerificationError, counted, verb_of
 from schemas.job.columns import REST
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication
 from schemas.registry.treatment_kinds import treatment_kind
+from schemas.relational.fitting import TableTree
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from schemas.relational.tree import TableTree
-from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
+from schemas.release.manifest import ClaimedLevels, claimed_levels
 from tasks.recount.original import Original, sources_at_hand
 from tasks.recount.published_values import column_losses
 from tasks.recount.rows import RowsInOneDatabase
@@ -90,7 +90,6 @@ def table_as_read(
         qids: Its quasi-identifiers.
         key: The columns of its key.
         referring: The columns that refer to each other table.
-        tree: All tables.
         sensitive: Columns of which something is promised.
     """
     return ReadTable(
@@ -194,7 +193,6 @@ class AskedHistories:
     """The promise on histories: table tree, k, rows an intruder knows, and bounds on rows.
 
     Attributes:
-        tree: Its tables.
         k: Persons who share each history, at least.
         known_rows: Rows of each table that an intruder knows; None for all rows.
         most_rows: The most rows that a person may have, by table; tables without a bound are not in it.
@@ -217,7 +215,6 @@ def count_histories(
     """Join written tables to persons in the database; return counts of shared histories, and faults.
 
     Args:
-        asked: The promise.
         connection: Reads the files.
         tables: The tables by name, each after those that it refers to.
     """

@@ -46,8 +46,7 @@ from core.recount.truth import (
 )
 from schemas.errors.base import listed
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.manifest import published_columns
+from schemas.release.manifest import ClaimedLevels, published_columns
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
 from tasks.recount.rows import ReleaseRows
@@ -95,12 +94,7 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
 
 
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
-    """Check the label combinations of randomly drawn classes by the source; return faults, classes drawn.
-
-    Args:
-        sides: Release and source.
-        labels: Of all quasi-identifiers.
-    """
+    """Check the label combinations of randomly drawn classes by the source; return faults, classes drawn."""
     columns, rows, drawn = [one.columns for one in labels], sides.rows, drawn_number()
     [(most,)] = sides.connection.execute(
         f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"
@@ -183,7 +177,6 @@ def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: 
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.
-        rows: Of the release and of the source.
         original: The source.
         claim: The levels that labels are said to be of, where they are of any.
     """

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import duckdb
 
+from core.recount.groups import TogetherCount, person_combination_counts_sql
 from core.recount.histories import ReadTable, items_sql, row_text_table, row_texts_sql
-from core.recount.together import TogetherCount, person_combination_counts_sql
 from core.recount.untreated_tables import (
     choice_persons_sql,
     column_persons_sql,
@@ -20,8 +20,8 @@ from core.recount.untreated_tables import (
     tables_with_columns,
     text_persons_sql,
 )
+from schemas.relational.fitting import TableTree
 from schemas.relational.tables_job import TablesJob
-from schemas.relational.tree import TableTree
 from schemas.release.figures import Together
 from tasks.store.database import quote
 
@@ -107,8 +107,6 @@ def count_untreated(
     Args:
         connection: The database.
         tables: As ``UntreatedTables.carried`` returned them when rows were joined.
-        untreated: The columns.
-        tree: The tables.
         k: What a history must reach.
         known_rows: Rows of each table that an intruder knows; None for all.
     """

@@ -12,10 +12,10 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.classes import Recount, class_size_faults
-from core.recount.drawn_values import counted_at_sql
-from core.recount.groups import Groups
+from core.recount.groups import Groups, TogetherCount
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
+from core.recount.labels.published_values import counted_at_sql
 from core.recount.labels.value_scales import texts_with_nulls, value_scale
 from core.recount.linked import (
     LinkCount,
@@ -28,15 +28,13 @@ from core.recount.linked import (
 from core.recount.people import person_condition_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
-from core.recount.together import TogetherCount
 from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted, listed, verb_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels, has_class_ranges
 from schemas.release.figures import Kind
-from schemas.release.manifest import published_columns, published_qids
+from schemas.release.manifest import ClaimedLevels, has_class_ranges, published_columns, published_qids
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import columns_of_job, combined_pairs, count_combinations, not_counted
 from tasks.recount.people_of_source import Fitting
@@ -57,7 +55,6 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
     Args:
         job: Says where ranges end.
-        rows: Of the release and of the source.
         original: The source.
         shared_by: How many people share each range end, as the release says. If that is more than k, k share them too, though at
             other places than k would have.
@@ -122,7 +119,6 @@ class CrossClassCounts(NamedTuple):
     Attributes:
         linked: Who is linked.
         population: Rows of the population, and classes by the rows that they fit.
-        together: Counts of persons by combined columns.
         few: Faults of columns whose published values fewer than k people have.
     """
 
@@ -158,8 +154,6 @@ def verdict_of(
     """Compare counts with job and source; return the completed recount and all faults; raise none.
 
     Args:
-        job: The job.
-        rows: Of the release and of its source.
         classes: What was counted in classes.
         additional: The counts that needed all classes at once.
         original: The source, if it is at hand.

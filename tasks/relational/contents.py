@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised, working_type
-from core.composition.contents import RowSums, ValueSets, row_digests
 from core.composition.joint_classes import ARRANGED, ARRANGED_LABELS, ARRANGED_VALUES, ARRANGEMENTS
 from core.formats.published import read_published_values
 from core.hierarchies.levels import as_text
-from core.relational.kernels import NOWHERE
+from core.relational.histories import NOWHERE
 from core.units.digests import NOBODY, Digests, combine, digests_of
+from core.units.source_digests import RowSums, ValueSets, row_digests
 from schemas.relational.table_jobs import column_of_persons
 from tasks.counting.contents import DigestedColumns
 from tasks.relational.making.linking import ORPHAN
@@ -44,7 +44,6 @@ class RowBatch(NamedTuple):
     """A batch of rows of one table, with their persons and digests.
 
     Attributes:
-        first: The number of the first.
         whose: Shape (rows,), the person of each row, -1 for orphans.
         digests: Shape (rows,) for each column that was asked for.
     """
@@ -194,7 +193,6 @@ class PersonDigestTables:
     """Maker of the digest tables of all persons in some columns, computed on each call.
 
     Attributes:
-        rows: The persons.
         digested: The columns.
         key: The columns that name a person.
     """
@@ -284,7 +282,6 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
     multiset's whatever the order of rows. Rows that are not published do not count.
 
     Args:
-        rows: The persons.
         digested: The columns: ``shown`` of published values, and ``labels`` of quasi-identifiers.
         withheld: Which rows of each table are not published, shape (rows,).
     """

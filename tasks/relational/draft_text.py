@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
 from schemas.errors.base import counted, listed
-from schemas.relational.tree import TableTree
+from schemas.relational.fitting import TableTree
 from tasks.planning.draft import drafted_k
 from tasks.planning.draft_text import Question, next_commands_sentence, normalise_words, obstacle_sentence, questions_of, yaml_name
 from tasks.planning.open_sources import job_name
@@ -29,7 +29,6 @@ class DraftedTable:
         source: What the job says under ``source``.
         relation: What DuckDB reads it as.
         proposals: A role for each column.
-        rows: How many there are.
         unique: Columns without nulls in which no value repeats.
         key: The column that names a row; empty where none does.
         references: The table that each column refers to.
@@ -91,7 +90,6 @@ class TableQuestion(NamedTuple):
 
     Attributes:
         table: Its name.
-        columns: What it is about.
         question: In words.
         safest: The safest answer, which the draft has already: the role of these columns, or what ``orphans`` says.
         meaning: What that answer means.

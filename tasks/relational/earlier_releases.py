@@ -130,7 +130,6 @@ class ShownTables:
 
     Attributes:
         run: The run, with the job of persons.
-        job: The job of the tables.
         files: The data files of each table.
         digests: SHA-256 of each.
         release: The id of the release.
@@ -212,7 +211,6 @@ class ComparablePersons(KnownRecords):
 
     Attributes:
         rows: The persons, and what is published of them.
-        histories: Their histories as the recount numbered them.
     """
 
     overlap: ClassVar[type[Overlap]] = PersonsOverlap

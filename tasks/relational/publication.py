@@ -13,14 +13,14 @@ from typing import Any
 from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
-from schemas.job.attacks import attacks_sentence, broken_attacks
+from schemas.job.privacy import attacks_sentence, broken_attacks
 from schemas.relational.manifest import ReleasedPersons, TablesManifest, files_by_table
 from schemas.relational.table_jobs import lasting_key, tables_digest, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.release_history import forget_older, oldest_release_kept
-from tasks.engine.peak_memory import peak_rss, release_memory
+from tasks.engine.progress import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
 from tasks.publication.disclosures import check_untreated_tables, refusal_words
@@ -38,7 +38,7 @@ from tasks.relational.stated_figures import loss_of_tables, rows_beyond_bounds, 
 from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import apply_user_umask, flush
-from tasks.store.secret import secret_of
+from tasks.store.keys import secret_of
 from tasks.store.store import Artifact
 
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from schemas.errors.base import counted, verb_of
-from schemas.job.publish import ColumnPublication, treatment_sentence
+from schemas.job.identifiers import ColumnPublication, treatment_sentence
 from schemas.relational.manifest import ReleasedTable, TablesManifest
 from schemas.relational.table_jobs import joined_column_name
 from schemas.release.figures import (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
 from core.recount.histories import TablesRecount
-from schemas.job.publish import ColumnPublication, canonical_way, publications_agree
+from schemas.job.identifiers import ColumnPublication, canonical_way, publications_agree
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import most_rows_of, table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
@@ -231,7 +231,6 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     Args:
         manifest: Of the release.
         found: The recount of its files.
-        job: The job.
         sources_were_read: Whether the sources of all tables were at hand for the recount.
     """
     faults, persons = count_faults(manifest, found, job.privacy.k), manifest.persons
@@ -283,7 +282,6 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
     Args:
         manifest: Of the release.
         rows: Rows of the source of each table; tables whose source is not at hand are not in it.
-        job: The job.
     """
     faults, k, unit = [], job.privacy.k, manifest.tables[manifest.unit]
     persons = rows.get(manifest.unit)

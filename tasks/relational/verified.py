@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
-from schemas.errors.evidence import ManifestFormatError
+from schemas.errors.folders import ManifestFormatError
 from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import FORMAT, TablesManifest, files_by_table
 from schemas.relational.table_jobs import table_job
@@ -25,11 +25,9 @@ from tasks.recount.tables import WrittenTables, count_source_rows, originals_at_
 from tasks.relational.stated_figures import count_faults, source_faults, tables_report_faults, tables_stated_faults
 from tasks.release.files import DATA, SUFFIXES, is_listed
 from tasks.release.manifest import check_names, check_no_links, tables_manifest_of
-from tasks.store.keys import fingerprint_of
-from tasks.store.secret import read_secrets
+from tasks.store.keys import fingerprint_of, read_secrets
 from tasks.store.work_folder import temporary_folder_of
-from tasks.verification.entries import content_faults, entry_faults, folder_faults
-from tasks.verification.other_jobs import other_tables_job_note
+from tasks.verification.entries import content_faults, entry_faults, folder_faults, other_tables_job_note
 
 MOST_BYTES = 64_000_000
 NEVER = 1 << 62

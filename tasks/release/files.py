@@ -159,11 +159,7 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
 
 @contextmanager
 def file_error(release_name: str) -> Iterator[None]:
-    """Raise ``VerificationError`` without values for DuckDB errors in the block, except lack of memory.
-
-    Args:
-        release_name: How the release is called.
-    """
+    """Raise ``VerificationError`` without values for DuckDB errors in the block, except lack of memory."""
     try:
         yield
     # Says nothing of the files; where the database was opened it becomes an error of storage.

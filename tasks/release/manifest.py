@@ -15,21 +15,19 @@ from pydantic import ValidationError
 from schemas.errors.base import StorageError
 from schemas.errors.folders import EscapeError
 from schemas.job.job import Job, hierarchy_digests, job_digest
-from schemas.reading.given_jobs import GivenJob
 from schemas.reading.job_files import is_of_one_table, is_of_tables
-from schemas.reading.regular_files import content_of
+from schemas.reading.regular_files import GivenJob, content_of
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
+from tasks.store.keys import FolderSecret
 from tasks.store.place import Place
-from tasks.store.secret import FolderSecret
 
 
 def check_names(release: str, names: Iterable[str]) -> None:
     """Raise ``EscapeError`` if a file name leads out of a release or is also another file's folder.
 
     Args:
-        release: The name of the release.
         names: With ``/`` between folders.
     """
     listed = list(names)

@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
-from schemas.errors.evidence import SigningKeyError
+from schemas.errors.folders import SigningKeyError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of, open_regular
 from schemas.release.evidence import (
@@ -98,7 +98,6 @@ def signature_faults(manifest: Signable, content: bytes, signature: bytes, trust
     """Return faults of a manifest's signature as sentences; empty if it is valid.
 
     Args:
-        manifest: The manifest.
         content: The bytes of the manifest's file.
         signature: The bytes of ``manifest.sig``.
         trusted: The public key that must have signed; None for any.

@@ -6,7 +6,7 @@ No maximum risk is claimed where untreated columns single people out.
 from __future__ import annotations
 
 from schemas.errors.base import counted, verb_of
-from schemas.job.attacks import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
+from schemas.job.privacy import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
 from schemas.release.figures import KINDS, Together, reason_of_combinations, reason_of_identifying_columns, together_warning
 from schemas.release.increments import composition_warning
 from schemas.release.manifest import Manifest

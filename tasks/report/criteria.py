@@ -24,7 +24,6 @@ def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:
     """Return the report's answers on singling out, linkability and inference for a release.
 
     Args:
-        manifest: Of the release.
         terms: The requirements of the job.
     """
     return _singling_out(manifest), _linkability(manifest), _inference(manifest, terms)

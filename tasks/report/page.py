@@ -18,8 +18,8 @@ from markupsafe import Markup
 
 from core.charts.chart import DARK_STYLE, Chart, ChartStyle, bar_chart
 from core.compiling.compiled import compiled_folder
-from core.lattice.map import LatticeMap
 from core.lattice.picture import heights_picture, nodes_picture
+from core.lattice.search import LatticeMap
 from schemas.errors.base import StorageError, counted
 from schemas.release.report import Report, RiskFigure
 from schemas.release.terms import Band

@@ -9,9 +9,9 @@ from math import floor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from core.privacy.risk import without_masked
 from core.recount.classes import Recount, contradicted_counts
 from core.recount.groups import RecordRelation
+from core.units.losses import without_masked
 from schemas.errors.base import StorageError, VerificationError, verb_of
 from schemas.job.job import Job
 from schemas.job.method import METHODS
@@ -43,7 +43,7 @@ from tasks.report.sentences import (
 )
 from tasks.report.terms import UnitWording, losses, published_columns_of, share_limits, terms_of
 from tasks.store.database import database
-from tasks.store.secret import read_secrets
+from tasks.store.keys import read_secrets
 
 BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""
@@ -166,7 +166,6 @@ def bands(sizes: Mapping[int, int], k: int) -> tuple[Band, ...]:
     Empty bands at either end are left out.
 
     Args:
-        sizes: Number of classes by size.
         k: The unit.
     """
     starts = sorted({1, 2, *(k * times for times in BANDS)})
@@ -235,7 +234,6 @@ def recount_release_files(release_name: str, files: Sequence[Path], manifest: Ma
 
     Args:
         release_name: How the release is called in a message.
-        files: The data files.
         manifest: Gives k and the format of CSV files.
         terms: Give the columns under which the quasi-identifiers are published.
     """

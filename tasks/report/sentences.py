@@ -12,10 +12,9 @@ from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import plain
 from schemas.registry.privacy_kinds import models_in_job
-from schemas.release.claimed_levels import endpoint_sentences
 from schemas.release.figures import passthrough_warnings, population_sentences
 from schemas.release.increments import composition_warning
-from schemas.release.manifest import Linked, Manifest, OneValue
+from schemas.release.manifest import Linked, Manifest, OneValue, endpoint_sentences
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.claims import attack_warning, untreated_warning
@@ -47,7 +46,6 @@ def proofs(
         privacy: As the manifest holds it.
         measured: As the recount holds it.
         smallest: Size of the smallest class, in the unit of k.
-        unit: What k counts.
     """
     k = privacy["k"]
     found = [Proof(model="k-anonymity", column=None, sentence=unit.promise(k), asked=f"≥ {k:,}", measured=f"{smallest:,}")]
@@ -171,7 +169,6 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: UnitWording = RECORDS
     Args:
         privacy: As the manifest holds it.
         terms: The other settings of the job.
-        unit: What k counts.
     """
     guarded = {*privacy.get("l", {}), *privacy.get("t", {})}
     unguarded = [f"'{name}'" for name in terms.sensitive if name not in guarded]

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from core.columns.domains import Node
-from core.lattice.map import STATUSES, DrawnNode, LatticeMap
-from core.privacy.risk import THRESHOLD, least_class, preset_met
+from core.lattice.search import STATUSES, DrawnNode, LatticeMap
+from core.units.losses import THRESHOLD, least_class, preset_met
 from schemas.errors.base import counted
 from schemas.job.formats import FORMATS
+from schemas.job.identifiers import treatment_sentence
 from schemas.job.job import Job
 from schemas.job.method import OBJECTIVES, SkaldMethod
-from schemas.job.publish import treatment_sentence
 from schemas.reading.model import plain
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.hierarchy_kinds import hierarchy_kind
@@ -161,10 +161,6 @@ def published_columns_of(manifest: Manifest, terms: Terms) -> tuple[PublishedCol
     """Return every column of the data files with its role and treatment.
 
     Quasi-identifiers come first in job order, then sensitive ones, all others, and pseudonyms.
-
-    Args:
-        manifest: Of the release.
-        terms: The settings of the job.
     """
     qids = [
         PublishedColumn(name=name, role="quasi-identifier", published=_published(qid.published, name, qid.columns))

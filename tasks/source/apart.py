@@ -32,7 +32,6 @@ def run_in_forked_process(name: str, function: Callable[..., Result], *arguments
     Args:
         name: The file that it reads, as the user knows it.
         function: Reads a file of this machine, and returns what can be pickled.
-        *arguments: Of the function.
     """
     content = _answer_of(function, arguments)
     if content is None:

@@ -266,9 +266,7 @@ def batches(
     """Yield rows of some row groups in batches of the wanted types, text dictionary-encoded.
 
     Args:
-        file: The file.
         most_rows: Rows of a batch at most.
-        groups: Numbers of the row groups.
         columns: What is read.
         wanted: Those of the file's columns that it lacks or that are read in another type, as they are read.
         plain: Columns whose text comes plain, and not as dictionaries.

@@ -64,7 +64,6 @@ def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> A
         job: Gives delimiter, null values, encoding, spelling and types; a column without a type is text.
         path: The file, plain or compressed with gzip or zstd.
         name: What the user calls it.
-        digest: Its digest.
         store: Gets the Parquet file.
     """
     return store.make("converted", converted_key(job, digest), ".parquet", lambda part: _convert(job, path, name, part, store))
@@ -95,7 +94,6 @@ def write_in_utf8(path: Path, name: str, encoding: str, copy: Path) -> None:
     Args:
         path: The file, plain or compressed with gzip or zstd.
         name: What the user calls it.
-        encoding: Its own.
         copy: Is written, plain.
     """
     try:
@@ -298,7 +296,6 @@ def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str,
     """Return (not raise) the error of a CSV file's bad rows or line ends; None if it has none.
 
     Args:
-        connection: Reads the file.
         path: The file in UTF-8.
         name: What the user calls it.
         names: Of its columns.

@@ -32,8 +32,7 @@ from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable, arrow_type
 from tasks.store.database import connect, is_out_of_memory, literal, quote
 from tasks.store.files import private_folder, write_atomically
-from tasks.store.keys import Key, StepCode, fingerprint_of
-from tasks.store.secret import seal, unsealed
+from tasks.store.keys import Key, StepCode, fingerprint_of, seal, unsealed
 from tasks.store.store import Artifact, Store
 
 DUCKDB, POSTGRESQL, CONTENTS = StepCode("duckdb", __name__), StepCode("postgresql", __name__), StepCode("contents", __name__)
@@ -83,7 +82,6 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
         job: Gives the table or the query.
         path: The file; it is opened for reading, and nothing else can be reached from the query.
         name: What the user calls it.
-        digest: Of the file.
         store: Gets the rows.
     """
     key = DUCKDB.key(digest, statement(job))

@@ -28,8 +28,8 @@ from tasks.engine.progress import notify
 from tasks.source.listing import Stat, digest_while_stable, file_stat, is_hidden, matching, table_format_here
 from tasks.store.database import literal, quote
 from tasks.store.files import real_path, write_atomically
+from tasks.store.keys import seal, unsealed
 from tasks.store.place import target_of, work_of
-from tasks.store.secret import seal, unsealed
 from tasks.store.store import Artifact, Store
 
 _FAMILIES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}

@@ -221,7 +221,6 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
     """Convert ranges of CSV objects to Parquet in tasks; return artefacts by object, none of one not cut.
 
     Args:
-        run: The run.
         objects: Such as ``is_readable_in_ranges`` tells.
 
     Returns:

@@ -39,7 +39,6 @@ class Bounded(NamedTuple):
     Attributes:
         files: Its files, without the records that were withheld.
         records: How many were withheld.
-        persons: Of how many persons.
     """
 
     files: list[SourceFile]
@@ -52,7 +51,6 @@ def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, sto
 
     Args:
         job: Names the persons and the bound.
-        files: The source.
         columns: Names and types as which all files are read.
         store: Gets the files that lose records.
         here: Whether these are read in this process; else they are fetched by whoever reads them.

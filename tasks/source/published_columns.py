@@ -20,8 +20,8 @@ from core.columns.column_types import is_coarsenable, plain_type, working_type
 from core.recoding.publishing import CountedValues, counts_in_steps, is_number, published_values, scalar_of
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.base import SourceError
+from schemas.job.identifiers import Publishing, Way, canonical_way, counts_people
 from schemas.job.job import Job
-from schemas.job.publish import Publishing, Way, canonical_way, counts_people
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.person_records import drawn_values_sql, person_number_sql
 from tasks.source.reading import read_chunk
@@ -63,7 +63,6 @@ def make_value_table(
     Args:
         connection: Gets it.
         batches: Columns of a batch and the digests of its persons; None where each record counts.
-        column_count: How many columns there are.
     """
     names = [f"value_{number}" for number in range(column_count)]
 
@@ -98,9 +97,7 @@ def count_values(
     """Return the people and records of each value of a column of table ``held``, and of rare ones.
 
     Args:
-        connection: Has it.
         column: Position of the column.
-        kind: Its type.
         k: People.
         way: How it is published. For means each person counts at one of all values, else at one of those of fewer than k people.
         count_persons: Whether persons are counted, and not records. Where ``counts_in_steps``, their numbers are in a table.
@@ -157,7 +154,6 @@ def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, value
     A null may be among the values.
 
     Args:
-        connection: Has it.
         column: Position of the column.
         values: Of the column, as it is published.
         count_persons: As for ``count_values``.
@@ -193,7 +189,6 @@ def decide_published_values(job: Job, files: Sequence[SourceFile], columns: pa.S
 
     Args:
         job: Says how columns are published.
-        files: The source.
         columns: Names and types as which all files are read.
         store: Gets what is decided.
 

@@ -286,7 +286,6 @@ def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
     Args:
         path: The file.
         name: What the user calls it.
-        found: How long its values are.
     """
     try:
         with pa.OSFile(str(path)) as file:

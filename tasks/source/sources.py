@@ -29,8 +29,7 @@ from tasks.source.pinned import check_all_as_listed
 from tasks.source.published_columns import decide_published_values
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.store.files import write_atomically
-from tasks.store.keys import fingerprint_of
-from tasks.store.secret import seal, unsealed
+from tasks.store.keys import fingerprint_of, seal, unsealed
 from tasks.store.store import Store
 
 SHARED_FILES = 128

@@ -24,9 +24,8 @@ from pydantic import ConfigDict, ValidationError
 from schemas.errors.folders import WorkError
 from schemas.reading.model import FrozenModel
 from tasks.store.files import clear_partial_files, file_digest, private_folder, write_atomically
-from tasks.store.keys import Key, key_in_name
+from tasks.store.keys import Key, key_in_name, seal, unsealed_text
 from tasks.store.place import Bucket, FolderPlace
-from tasks.store.secret import seal, unsealed_text
 
 Loaded = TypeVar("Loaded")
 RELEASES, RECORD = "releases", ".record"
@@ -38,9 +37,7 @@ class Artifact(FrozenModel):
 
     Attributes:
         step: The step that made it.
-        key: Of its step.
         file: Path relative to the store.
-        rows: Number of rows.
         size: Bytes.
         sha256: Digest of the file, in hex.
     """

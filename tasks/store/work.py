@@ -26,11 +26,10 @@ from pydantic import TypeAdapter, ValidationError
 from schemas.errors.folders import WorkError
 from schemas.job.job import Job
 from tasks.store.files import file_digest, locked, private_folder, random_temporary_folder, write_atomically
-from tasks.store.keys import StepCode
+from tasks.store.keys import StepCode, seal, unsealed_text
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, renewed_lease, take_lease
 from tasks.store.place import Bucket, work_of
-from tasks.store.secret import seal, unsealed_text
 from tasks.store.store import Store
 from tasks.store.work_folder import (
     CONTENT_WORDS,

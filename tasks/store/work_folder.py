@@ -56,10 +56,6 @@ class FolderWork:
     """A job's work folder with its lock held, and the store in it.
 
     The system drops the lock with the process, and no other run takes it over before.
-
-    Attributes:
-        store: Its artefacts.
-        folder: The folder.
     """
 
     store: Store

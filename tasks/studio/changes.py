@@ -44,8 +44,6 @@ def with_role(text: str, profile: ColumnProfile, role: str) -> str:
     Settings that belong to the old role alone are removed.
 
     Args:
-        text: Of the job.
-        profile: The column's profile.
         role: As in ``LISTS``.
     """
     if role not in LISTS:

@@ -1,7 +1,8 @@
-"""Costs of a job's choices on a sample: the Pareto front of nodes, and other methods."""
+"""Costs of a job's choices on a sample, other methods, and a preview of a few classes."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -13,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.columns.coding import Coder
+from core.columns.column_types import is_text
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import build_hierarchy
 from core.histograms.histogram import Histogram, count_cells
@@ -20,8 +22,8 @@ from core.lattice.lattice import Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.pareto_front import find_pareto_nodes
 from core.lattice.search import Search
-from core.mondrian.classes import recode_cells
 from core.mondrian.recoding import total_losses
+from core.mondrian.replay import recode_cells
 from core.recoding.recoding import recode
 from core.recoding.release_order import record_hashes
 from core.units.class_table import table_at
@@ -35,7 +37,7 @@ from tasks.mondrian.cells import cutting_of
 from tasks.planning.pareto_page import ParetoFront, worded_pareto_front
 from tasks.records.coding import JobRecords
 from tasks.records.recodings import recode_with_method
-from tasks.studio.sample import PeopleSample
+from tasks.studio.sample import PeopleSample, value_text
 
 MOST_NODES = 40_000
 """The most nodes of a lattice that is searched while the page waits."""
@@ -48,7 +50,6 @@ class CodedPeople:
     """A sample of people as columns, with domains and hierarchies of a job over the sample.
 
     Attributes:
-        job: The job.
         coding: Domains and hierarchies over the sample.
         columns: The values of each QID, then of each sensitive column that a promise looks at, each of shape (people,).
     """
@@ -85,7 +86,6 @@ class MethodPoint(NamedTuple):
     """Loss, suppression and risk of one method on a sample, or the fault why there is none.
 
     Attributes:
-        name: Of the method.
         words: A description.
         figures: The job's ``method`` section that selects it.
         gcp: Loss of the sample, 0 to 1; None where it cannot be tried, for the reason in ``fault``.
@@ -179,7 +179,6 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
     """Return the classes of a sample by the job's method; at ``node`` or the best for full-domain.
 
     Args:
-        coded: The sample.
         node: Level of each column for full-domain recoding; the job's own node if left out.
     """
     job, coding = coded.job, coded.coding
@@ -219,3 +218,89 @@ def preferred_node(job: Job, front: ParetoFront | None) -> Node | None:
     limit = floor(Fraction(job.suppression.limit) * 10**9) / 10**9
     able = [one for one in front.nodes if one.suppressed <= limit] if front else []
     return tuple(min(able, key=lambda one: one.gcp).node) if able else None
+
+
+MOST_CLASSES = 10
+_WORDS = re.compile(r"[^\s\[\](){},;|<>=]+")
+
+
+class ShownClass(NamedTuple):
+    """A class in the preview: its labels, None for hidden ones, and its number of people."""
+
+    labels: list[str | None]
+    people: int
+
+
+class Preview(NamedTuple):
+    """A few classes of a sample with their labels, and counts of all classes and people.
+
+    Attributes:
+        columns: Names of the published columns.
+        shown: Some classes that enough people are in, from the largest to the smallest.
+        persons_left_out: People in none.
+        people: How many were tried.
+    """
+
+    columns: list[str]
+    shown: list[ShownClass]
+    classes: int
+    smallest: int
+    persons_left_out: int
+    people: int
+
+
+def preview_of(job: Job, sample: PeopleSample, made: SampleClasses, least: int) -> Preview:
+    """Return a preview: up to ten classes of at least ``least`` people, rare labels hidden, and counts.
+
+    Args:
+        sample: The sample.
+        made: Its classes.
+        least: People who must be in a class, and share a value that a label names.
+    """
+    able = np.flatnonzero(made.sizes >= least)
+    order = able[np.argsort(-made.sizes[able], kind="stable")]
+    places = order[np.unique(np.linspace(0, len(order) - 1, min(MOST_CLASSES, len(order))).round().astype(int))] if len(order) else order
+    rows = made.labels.take(places).to_pylist()
+    # Labels that are made for a class may name a value of one of its people.
+    rare = {name: _rare(job, sample, name, least) for name in made.labels.column_names}
+    shown = [
+        ShownClass([_label(one, rare[name]) for name, one in row.items()], int(made.sizes[place]))
+        for row, place in zip(rows, places.tolist(), strict=True)
+    ]
+    return Preview(
+        made.labels.column_names,
+        shown,
+        len(made.sizes),
+        int(made.sizes.min()) if len(made.sizes) else 0,
+        made.suppressed,
+        int(made.sizes.sum()) + made.suppressed,
+    )
+
+
+class _Rare(NamedTuple):
+    """The rare values of a column, and how labels are searched for them."""
+
+    values: frozenset[str]
+    text: bool
+    whole: bool
+
+
+def _rare(job: Job, sample: PeopleSample, column: str, least: int) -> _Rare:
+    """Return the values of a column, as text, that fewer than ``least`` people share.
+
+    Bounds of intervals count as values of their column.
+    """
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    name = column if column in names else column.removesuffix("_low").removesuffix("_high")
+    steps = job.columns.normalised.get(name, [])
+    whole = job.method.name == "skald"
+    return _Rare(sample.rare_values(name, least, steps), not whole and is_text(sample.domain(name, steps).values.type), whole)
+
+
+def _label(value: object, rare: _Rare) -> str | None:
+    """Return a label as text; None if it would disclose a rare value."""
+    if value is None:
+        return "null"
+    label = value_text(value)
+    named = label in rare.values or (not rare.whole and any(word in rare.values for word in _WORDS.findall(label)))
+    return None if named or (rare.text and any(one and one in label for one in rare.values)) else label

@@ -65,9 +65,7 @@ def with_entry(text: str, way: Way, value: object, comment: str = "") -> str:
     """Return a job's text with an entry appended to a list, which is created if missing.
 
     Args:
-        text: Of the job.
         way: Path of the list.
-        value: The entry.
         comment: Comment at the entry's line end, where the list has a line for each entry.
     """
     wanted = deepcopy(read_data(text))

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from core.columns.domains import Domain
 from core.hierarchies.drafts import STAR, draft_hierarchy
-from core.hierarchies.levels import spellings
-from core.hierarchies.table import checked_table, read_table, table_levels
+from core.hierarchies.levels import checked_table, read_table, spellings, table_levels
 from schemas.errors.base import StorageError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
@@ -87,9 +86,7 @@ def listed_groups(job: Job, name: str, spec: HierarchySpec, sample: PeopleSample
     """Return the groups of a listed hierarchy, with values that at least ``least`` people share.
 
     Args:
-        job: The job.
         name: Of the column.
-        spec: Its hierarchy.
         sample: Of the source.
         least: People who must share a value or label for it to be shown.
     """
@@ -125,7 +122,6 @@ def with_moved_values(rows: Sequence[tuple[str, ...]], lines: Sequence[int], to:
         rows: All lines, each from the value to its coarsest label.
         lines: Numbers of the lines that move.
         to: A line of the group they move to; None for a new group.
-        label: Of the new group.
     """
     if not lines or not all(0 <= line < len(rows) for line in (*lines, *([to] if to is not None else []))):
         raise HierarchyError("There is no such value or group in the list any more. Load the page again.")
@@ -155,7 +151,6 @@ def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequen
     None where the job's entry stays the same.
 
     Args:
-        job: The job.
         name: Of the column.
         spec: The list as it is, in a file or in the job, from which it moves into a file.
         rows: All lines.

@@ -139,7 +139,6 @@ def people_sample_of(job: Job, source: Mapping[str, Any]) -> PeopleSample:
     """Draw a sample of a job's source with one record per person, the same each time; return it.
 
     Args:
-        job: The job.
         source: The job's ``source`` section.
     """
     where = " ".join(job.source.path) or "the database"

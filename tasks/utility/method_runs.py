@@ -23,9 +23,8 @@ from typing import Self
 from pydantic import ValidationError
 
 from core.compiling.compiled import compiled_kernels
-from core.privacy.risk import release_risk, without_masked
 from core.recount.labels.label_losses import DIGITS
-from core.units.losses import c_avg
+from core.units.losses import c_avg, release_risk, without_masked
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job, job_digest, load_job
 from schemas.job.method import METHODS
@@ -43,7 +42,7 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
-from tasks.utility.labels import gcp_of_source_values, published_gcp
+from tasks.utility.side_by_side import gcp_of_source_values, published_gcp
 
 ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
 """The folder that holds this package: the checkout, or where packages are installed."""
@@ -56,7 +55,6 @@ class MethodRequest:
     """Job file and overrides of a method comparison, and what other methods need changed.
 
     Attributes:
-        job_file: The job.
         settings: The user's overrides of job keys.
         own: Name of the job's own method, whose options it keeps; others have their defaults.
         identifiers: Their names, where some are published as pseudonyms: those change no figure, and a comparison draws no tokens.
@@ -108,8 +106,6 @@ def run_method(
     """Run a method in a new process; return its figures or failure, never raise; clear ``scratch``.
 
     Args:
-        request: The job.
-        method: The method.
         k: Least size of a class.
         domain: The domain table of the source.
         histogram: Of the source at the finest node, where a full-domain release is to be compared.

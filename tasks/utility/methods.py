@@ -11,7 +11,7 @@ from typing import NamedTuple
 from core.charts.chart import DARK_STYLE, Chart, bar_chart, short_figure
 from core.charts.scatter import line_chart
 from core.evaluation.advice import RULES, advise, summary
-from core.privacy.risk import THRESHOLD
+from core.units.losses import THRESHOLD
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.reading.model import plain
@@ -49,8 +49,6 @@ def make_method_comparison(
     """Return the comparison of methods from their runs, with advice and summary.
 
     Args:
-        job: The job.
-        source: Its source.
         runs: The runs by k, then in the order of the methods.
         repeats: Identifiers that repeat although the job names no person.
     """

@@ -26,8 +26,8 @@ from core.evaluation.utility import SANITY, Floats, draw_queries, exact_meaning,
 from core.recount.groups import normalised_source_sql
 from schemas.errors.base import VerificationError, listed
 from schemas.errors.methods import UtilityError
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication
 from schemas.reading.model import FrozenModel
 from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
@@ -39,9 +39,8 @@ from tasks.source.duckdb_objects import register_objects
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.database import connect, quote
-from tasks.utility.labels import labels_of
-from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison
-from tasks.verification.other_jobs import other_job_note
+from tasks.utility.side_by_side import Attribute, Drawn, UtilityComparison, labels_of
+from tasks.verification.entries import other_job_note
 
 MOST_CLASSES = 100
 MOST_CATEGORIES = 1000
@@ -108,7 +107,6 @@ class Utility(FrozenModel):
         released: In the files.
         suppressed: By the manifest.
         gcp: Mean penalty of all records of the source over the QIDs; a record that is not in the files counts 1, as in the manifest.
-        columns: By QID.
         queries: Counts of a range and a category.
         counts: Counts over two and over three QIDs, by how many.
         association: Mean change of Cramér's V over all pairs of columns.

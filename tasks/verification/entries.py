@@ -1,25 +1,111 @@
-"""Checks of a release folder's entries against its manifest: none missing, altered or unlisted.
+"""Checks of a release folder's entries against its manifest, and the note on another job.
 
-Strangers choose the names of what they lay there, so that of those only the number is told.
+Anybody may have chosen the names of unlisted entries, so only their number is reported.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-from schemas.errors.base import counted
+from pydantic_core import to_jsonable_python
+
+from schemas.errors.base import JobError, counted
 from schemas.job.job import Job
+from schemas.job.method import METHODS
 from schemas.reading.regular_files import content_of
+from schemas.registry.privacy_kinds import DISTANCES
 from schemas.relational.manifest import TablesManifest
+from schemas.relational.table_jobs import table_job, tables_digest, tables_promise
+from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import ALTERED, DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
+from tasks.release.manifest import is_of_job
+from tasks.store.keys import FolderSecret, read_secrets
 from tasks.store.place import Place, place_of, target_of
 from tasks.store.work_folder import CURRENT
 from tasks.verification.published_releases import place_above
+
+_MOST = 3
+_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
+_WORDS = {"all", *METHODS, *DISTANCES}
+OTHER = "The job given is not the one that the release was made of"
+DIGESTS_DIFFER = "their keyed digests differ"
+SET = "If the release was made with --set, give the same settings with --set here"
+
+
+def other_job_note(job: Job, manifest: Manifest) -> str:
+    """Return a sentence if a job is not the one of the manifest; empty if it is or may be."""
+    known = read_secrets(job)
+    return _job_note(job, manifest, job.privacy.summary(), known, lambda: is_of_job(manifest, job, known))
+
+
+def other_tables_job_note(job: TablesJob, manifest: TablesManifest) -> str:
+    """Return a sentence if a job of several tables is not the manifest's; empty if it may be."""
+    known = read_secrets(table_job(job, job.tree.unit))
+
+    def is_its_job() -> bool:
+        return any(secret.keyed("job", tables_digest(job)) == manifest.job for secret in known)
+
+    return _job_note(job, manifest, tables_promise(job), known, is_its_job)
+
+
+def _job_note(
+    job: Job | TablesJob,
+    manifest: Manifest | TablesManifest,
+    promise: Mapping[str, Any],
+    known: Sequence[FolderSecret],
+    is_its_job: Callable[[], bool],
+) -> str:
+    keyed = bool(known)
+    try:
+        if is_its_job():
+            return ""
+    except JobError:
+        # Its hierarchy files cannot be read, without which it has no digest.
+        keyed = False
+    asked = {"method": {"name": job.method.name}, "privacy": to_jsonable_python(promise)}
+    return _note({"method": {"name": manifest.method}, "privacy": manifest.privacy}, asked, keyed=keyed)
+
+
+def _note(stated: Mapping[str, Any], asked: Mapping[str, Any], *, keyed: bool) -> str:
+    """Return the sentence with what differs between release and job; empty if nothing does.
+
+    A keyed digest that differs counts too.
+
+    A manifest that somebody changed looks the same, so that the sentence says so.
+    """
+    theirs, mine = dict(_leaves(stated)), dict(_leaves(asked))
+    both = {name: f"{_shown(theirs[name])} in the release and {_shown(mine[name])} in the job" for name in mine if name in theirs}
+    apart = [f"{name} is {both.get(name, 'in the job alone')}" for name in mine if name not in both or theirs[name] != mine[name]]
+    # Their names are not repeated: in a manifest that somebody changed they may be anything.
+    if alone := len(theirs.keys() - mine.keys()):
+        apart.append(f"{counted(alone, 'setting')} of privacy in the release alone")
+    if not (apart or keyed):
+        return ""
+    return f"{OTHER}, or the manifest was changed: {'; '.join(apart[:_MOST]) or DIGESTS_DIFFER}. {SET}."
+
+
+def _leaves(said: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the settings of a promise by dotted name."""
+    for key, value in said.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _shown(value: object) -> str:
+    """Return a number or known word of a promise, and ``something else`` for any other value.
+
+    A manifest that somebody changed may hold anything.
+    """
+    return str(value) if _NUMBER.fullmatch(str(value)) or str(value) in _WORDS else "something else"
+
 
 MOST_BYTES = 1_000
 MOST_BYTES_OF_REPORT = 500_000_000
@@ -36,7 +122,6 @@ def entry_faults(release: Path, manifest: Manifest | TablesManifest, *, report: 
     Data files are held against it by ``file_faults``.
 
     Args:
-        release: The folder.
         manifest: Of the release.
         report: Whether the files of the report are looked at; not where they are to be made again.
     """
@@ -105,7 +190,6 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
 
     Args:
         release: The folder, which is named as the release.
-        content: Of the file.
         manifest: What was read.
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """

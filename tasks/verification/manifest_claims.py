@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from core.recount.classes import Recount, follows_from_labels, manifest_faults, one_value_counts_agree
 from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
-from core.recount.together import combination_claims
+from core.recount.groups import combination_claims
 from schemas.errors.base import JobError, VerificationError, listed
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -33,7 +33,7 @@ from tasks.release.files import layout_of, relation_of
 from tasks.release.manifest import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
 from tasks.store.database import database, quote
-from tasks.store.secret import read_secrets
+from tasks.store.keys import read_secrets
 
 NO_JOB = (
     "The job was not at hand: the files were counted by what the manifest says was promised, and not held against the source. Labels of "
@@ -172,7 +172,6 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
 
     Args:
         job: The job, if it is at hand.
-        manifest: The manifest.
         recount: What was counted.
         is_its_job: Whether the manifest was held against the job.
     """

@@ -11,12 +11,10 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
-from core.recount.classes import Recount
+from core.recount.classes import Recount, risk_of_files
 from core.recount.figures import figure_faults
-from core.recount.risk import risk_of_files
 from schemas.errors.base import StorageError, VerificationError
-from schemas.errors.evidence import ManifestFormatError
-from schemas.errors.folders import EscapeError
+from schemas.errors.folders import EscapeError, ManifestFormatError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
@@ -36,12 +34,14 @@ from tasks.store.database import database
 from tasks.store.place import place_of
 from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.entries import (
+    DIGESTS_DIFFER,
     OTHER_CODE,
     RELEASE,
     differing_documents,
     entry_faults,
     is_target,
     manifest_text_faults,
+    other_job_note,
     pointer_faults,
 )
 from tasks.verification.file_forms import csv_faults, faults_outside_table, parquet_faults
@@ -54,7 +54,6 @@ from tasks.verification.manifest_claims import (
     unverified_claims,
     unverified_without_job,
 )
-from tasks.verification.other_jobs import DIGESTS_DIFFER, other_job_note
 from tasks.verification.published_releases import newer_releases
 
 
@@ -63,7 +62,6 @@ def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Reco
 
     Args:
         release: The folder.
-        manifest: Its manifest.
         terms: What was asked.
         recount: What was counted in its files.
     """

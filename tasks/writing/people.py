@@ -103,7 +103,6 @@ def people_table(
         classes: Shape (n,), the class of each record, negative for one that is not released.
         digests: Shape (n,), of its person.
         values: Its value in each sensitive column that a promise looks at, arrays of shape (n,).
-        additional: Additional columns of the released records.
     """
     # By number: a column of the source may have any name, ours included.
     names = ["class", "person", *_value_names(len(values))]

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from core.columns.column_types import plain_type
 from core.privacy.pseudonyms import TreatmentInputs, fingerprint, texts
 from schemas.errors.base import listed, nearest
-from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError
+from schemas.errors.values import PseudonymError
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
 from schemas.registry.treatment_kinds import treatment_kind
@@ -108,8 +108,6 @@ def read_published(
     Args:
         job: Gives the treatments of identifiers.
         source: Holds the fingerprints of the keys.
-        chunk: The chunk to read.
-        columns: The columns to read.
         plain: Columns whose text is not dictionary-encoded.
     """
     treated = [one for one in job.columns.pseudonyms if one.name in columns]
@@ -235,7 +233,6 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
 
     Args:
         job: Gives the column's treatment and the location of key or vault.
-        column: A column of pseudonyms.
         pseudonyms: As text; dates as 2020-01-31 or 2020-01-31 12:00:00.
         subjects: The subjects of the dates, original values as text; for shifted dates only.
     """

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.composition.contents import contents_of
 from core.recoding.recoding import SUPPRESSED, Assigner, take_labels
 from core.recoding.release_order import assign_files, first_files, in_canonical_order
+from core.units.source_digests import contents_of
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
@@ -139,11 +139,9 @@ def write_output_file(path: Path, labels: pa.Table, source: ChunkedSource, runs:
     """Read one output file's records from all shuffle files, sort and write them; return their number.
 
     Args:
-        path: The file.
         labels: The labels of each class, in the order of the release.
         source: Says which other columns are published.
         runs: Files of ``write_run``.
-        number: Number of the output file.
     """
     classes, payload = read_file_records(runs, number, len(source.payload))
     # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.

@@ -143,8 +143,6 @@ class RunWriter:
     hold, so that text is written plain. Memory holds a pass and a column of it in order.
 
     Args:
-        path: The file.
-        files: How many output files there are.
         most_bytes: Approximate bytes of the records of a pass.
         own: Columns of the payload whose text comes plain, because nearly every value is another, and is a dictionary in the release.
         narrow: Whether numbers of classes and of entries are written in as few bytes as hold them where a run is one pass.
@@ -269,13 +267,7 @@ def count_file_records(runs: Sequence[Path], number: int) -> int:
 
 
 def read_file_records(runs: Sequence[Path], number: int, column_count: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    """Return one output file's records from all runs: classes, shape (n,), and payload columns.
-
-    Args:
-        runs: The runs.
-        number: Of the file.
-        column_count: Of the payload.
-    """
+    """Return one output file's records from all runs: classes, shape (n,), and payload columns."""
     with opened_runs(runs) as opened:
         return file_records_from(opened, number, column_count)
 

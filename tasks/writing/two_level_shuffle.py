@@ -34,7 +34,6 @@ class ShuffleParts(NamedTuple):
 
     Attributes:
         runs: Of each shuffle part.
-        files: How many files a shuffle part has.
     """
 
     runs: tuple[tuple[Artifact, ...], ...]
@@ -49,7 +48,6 @@ def shuffle_runs(run: Run, runs: Sequence[Artifact], file_count: int, column_cou
     """Return runs divided into shuffle parts on a cluster with many; all runs as one part elsewhere.
 
     Args:
-        run: The run.
         runs: Files of ``write_run``.
         file_count: How many files the release is laid out over.
         column_count: Of the payload.

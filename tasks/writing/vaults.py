@@ -34,7 +34,7 @@ from schemas.registry.treatments import LEAST_BITS, TOKEN_DIGITS, Secret, is_str
 from tasks.source.listing import Stat, file_stat
 from tasks.store.database import connect, literal
 from tasks.store.files import locked, private_folder, real_path, write_atomically
-from tasks.store.secret import seal, unsealed
+from tasks.store.keys import seal, unsealed
 
 MOST_BYTES = 1_000_000
 
@@ -246,7 +246,6 @@ def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) 
 
     Args:
         job: Gives the memory.
-        path: The vault.
         values: Large text without nulls, piece by piece.
         spill: Folder for data that do not fit the memory.
 

@@ -168,7 +168,7 @@ def test_health_condition_leans_mildly_on_age(medical: pl.DataFrame) -> None:
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_records(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from data.medical import make_medical; from tasks.engine.peak_memory import peak_rss; "
+        "import sys; from pathlib import Path; from data.medical import make_medical; from tasks.engine.progress import peak_rss; "
         "make_medical(Path(sys.argv[1]), int(sys.argv[2])); print(peak_rss())"
     )
     peaks = [

@@ -21,16 +21,18 @@ from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import Job, job_json_schema, load_job
 from schemas.job.method import METHODS, OBJECTIVES, MethodEntry, Objective
 from schemas.reading.model import MethodSpec
-from schemas.reading.registry import Code, CodeAtHand
+from schemas.reading.registry import Code
 from tasks.planning.plan import make_plan
 from tasks.records.partitions import Partitioned
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 
 LEVELS = Pricing(groups=lambda hierarchy, domain, level: np.full(len(hierarchy.labels[level]), level / hierarchy.top), is_reported=True)
-TOY = Objective("toy_steps", CodeAtHand(LEVELS), "steps up the toy ladder", loss=("Toy steps", "mean share of the toy ladder climbed"))
+TOY = Objective(
+    "toy_steps", Code(f"{__name__}:LEVELS"), "steps up the toy ladder", loss=("Toy steps", "mean share of the toy ladder climbed")
+)
 FEW = Counting(lambda loss, records, classes: records / classes if classes else inf, lambda loss, records, cells, most: records / cells)
-CLASSES = Objective("toy_classes", CodeAtHand(FEW), "lack of toy classes")
+CLASSES = Objective("toy_classes", Code(f"{__name__}:FEW"), "lack of toy classes")
 
 
 class ToyMethod(MethodSpec):
@@ -48,7 +50,8 @@ def toy_partition(job: Job, codes: np.ndarray, coding: Any) -> Partitioned:
     return Partitioned((np.arange(len(codes)) * job.method.classes // len(codes)).astype(np.int32), {"partitions": job.method.classes})
 
 
-METHOD = MethodEntry("toy", ToyMethod, CodeAtHand(record_flow("toy")), "Toys: neighbours stay together.", partition=toy_partition)
+FLOW = record_flow("toy")
+METHOD = MethodEntry("toy", ToyMethod, Code(f"{__name__}:FLOW"), "Toys: neighbours stay together.", partition=toy_partition)
 
 
 def shown(job: Path, *settings: str) -> str:

@@ -19,8 +19,7 @@ from core.recount.labels.value_scales import calendar_days
 from schemas.job.columns import QuasiIdentifier
 from schemas.registry.hierarchies import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
 from schemas.registry.hierarchy_kinds import TreeHierarchy, hierarchy_kind
-from schemas.release.claimed_levels import NULL_MEMBER
-from schemas.release.manifest import MASK
+from schemas.release.manifest import MASK, NULL_MEMBER
 
 _NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 _RANGE = re.compile(rf"\[{_NUMBER} - {_NUMBER}([\])])")

@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import Row
 from core.recount.labels.value_scales import calendar_days
-from schemas.release.claimed_levels import NULL_MEMBER
-from schemas.release.manifest import MASK
+from schemas.release.manifest import MASK, NULL_MEMBER
 
 Number: TypeAlias = int | Fraction
 Reach: TypeAlias = tuple[Number | None, Number | None]
@@ -159,7 +158,6 @@ def column_loss(label_form: LabelForm, labels: Sequence[str | None], record_coun
     """Return a column's information loss, summed over records, from labels and their record counts.
 
     Args:
-        label_form: How they are read.
         labels: The different labels as text, None for a null.
         record_counts: Shape (labels,), records with each.
     """
@@ -223,7 +221,6 @@ def _pricer(reading: LabelForm, labels: Sequence[str | None], share: Fraction, o
     """Return the function that computes the penalty of a label, other than ``*`` and the null in a set.
 
     Args:
-        reading: How labels are read.
         labels: The labels.
         share: One over the number of labels.
         one: The penalty of one listed value.

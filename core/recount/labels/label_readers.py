@@ -55,7 +55,6 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
     """Order a QID's values so that its labels cover neighbours; return positions and readers of labels.
 
     Args:
-        qid: The quasi-identifier.
         values: Shape (m,), distinct, ascending, without null.
         folder: Where the job file lies.
         ranges: Whether labels are ranges of numbers or dates whatever the hierarchy is, as some methods write them.

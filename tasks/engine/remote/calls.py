@@ -22,8 +22,7 @@ from schemas.errors.base import SkaldError
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import Call
 from tasks.engine.guard import guarded
-from tasks.engine.remote.call_queues import CallQueue
-from tasks.engine.remote.codec import decoded, encoded
+from tasks.engine.remote.call_queues import CallQueue, decoded, encoded
 from tasks.engine.runs import versions
 from tasks.store.keys import code_of
 from tasks.store.step import Step
@@ -62,7 +61,6 @@ class Failure:
         kind: An error of ours.
         sentence: Its message.
         transient: Whether another try may help.
-        continuation: As of the error.
     """
 
     kind: type[SkaldError]

@@ -30,7 +30,6 @@ class TableSet:
 
     Attributes:
         run: The run, with the unit's job.
-        job: The job of the tables.
         tables: By name, parents first.
     """
 

@@ -19,14 +19,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.relational.alignment import NOBODY, LevelTables, aligned_rows, level_tables_of, levels_of_groups
-from core.relational.kernels import NOWHERE
+from core.relational.histories import NOWHERE
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_histories, search_settings
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, WantedClasses, Way, class_persons, code_ranks
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
-from tasks.relational.making.withholding import write_published
+from tasks.relational.making.withholding import choose_levels, write_published
+from tasks.relational.making.writing import ReleasedTables
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
@@ -38,7 +39,6 @@ class Matching(NamedTuple):
     """The inputs of matching a table's rows: its name, persons' classes and the matched tables above.
 
     Attributes:
-        table: Its name.
         classes: The classes of persons.
         above: The tables above it, matched already, by name.
     """
@@ -192,8 +192,6 @@ def withheld_rows(given: HistoryTables, item: MatchedTables, published: Flags) -
     """Return by table below the unit the row numbers of published persons' unmatched rows.
 
     Args:
-        given: The tables.
-        item: Their classes.
         published: Shape (persons,), who is published.
     """
     found = {}
@@ -240,8 +238,6 @@ def _within_rows(
     Returned is whether at most ``most`` persons are omitted then.
 
     Args:
-        given: The tables.
-        item: Their classes.
         members: The class of each person and the persons of each class.
         left_out: Shape (classes + 1,), written to.
         most: Persons who may be left out.
@@ -362,3 +358,23 @@ def _refusal(given: HistoryTables, faults: list[str | None]) -> HistoryError:
     if "rows" in faults:
         return HistoryError.rows_fail(most)
     return HistoryError.nobody_left(given.persons)
+
+
+def choose_release(given: HistoryTables, release: str) -> tuple[TablesOutcome, ReleasedTables]:
+    """Run the job's method, by levels or by classes; return the outcome and the tables to release."""
+    if given.job.is_local:
+        chosen = choose_classes(given)
+        return chosen.outcome, ReleasedTables.of(given, (), chosen.published, release, chosen.matched)
+    outcome, published = choose_levels(given)
+    return outcome, ReleasedTables.of(given, outcome.node, published, release, {})
+
+
+def penalties_of_rows(released: ReleasedTables, table: str) -> NDArray[np.float64]:
+    """Return the summed penalties of each row's values at their published levels, shape (rows,)."""
+    if not released.node:
+        return penalties_of_aligned_rows(released, table, released.matched[table])
+    numbers, total = released.numbers(table), np.zeros(released.tables[table].rows)
+    of_nodes = NodeCosts(released).penalties
+    for axis in released.axes_of([table]):
+        total += of_nodes[axis][released.node[axis]][numbers[3 + released.lattice_axes[axis].place]]
+    return total

@@ -14,8 +14,19 @@ from numpy.typing import NDArray
 from core.columns.domains import Node
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import ROUNDING, Pricing, objective_of
-from core.relational.histories import BYTES_EACH, class_of_each, combine_profiles, estimate_choices, failing_persons, kept_persons
-from core.relational.kernels import NOWHERE, Lanes, cost_of_lost, digests_of_numbers, digests_of_rows
+from core.relational.histories import (
+    BYTES_EACH,
+    NOWHERE,
+    Lanes,
+    class_of_each,
+    combine_profiles,
+    cost_of_lost,
+    digests_of_numbers,
+    digests_of_rows,
+    estimate_choices,
+    failing_persons,
+    kept_persons,
+)
 from core.relational.search import NodeCost, best_node
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError, LatticeSizeError
@@ -43,7 +54,6 @@ def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDA
     """Return a mask of persons whose choices of known rows k share, (persons,); raise if memory is short.
 
     Args:
-        given: The tables.
         node: The level of each quasi-identifier.
         known_rows: Rows of each table that an intruder knows.
     """
@@ -259,7 +269,6 @@ def search_levels(given: HistoryTables, most_left_out: int) -> TablesOutcome:
     """Return the best node at which at most ``most_left_out`` persons fail, stored or searched, or raise.
 
     Args:
-        given: The tables.
         most_left_out: Persons who may fail.
     """
     made = run_for_item(given.run, LEVELS, given, most_left_out, "search levels of all tables")

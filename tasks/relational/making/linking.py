@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from core.relational.kernels import NOWHERE
+from core.relational.histories import NOWHERE
 from schemas.errors.base import counted
 from schemas.errors.tables import RelationError
 from tasks.engine.steps import run_for_item

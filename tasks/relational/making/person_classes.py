@@ -10,10 +10,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.relational.histories import class_of_each
-from core.relational.kernels import NOWHERE
-from core.relational.person_axes import leaf_ranks, rank_profiles, row_count_axis, value_axis
-from core.relational.person_cuts import PersonAxis, Splits, allowed_classes, cut_persons
+from core.relational.histories import NOWHERE, class_of_each
+from core.relational.person_cuts import (
+    PersonAxis,
+    Splits,
+    allowed_classes,
+    cut_persons,
+    leaf_ranks,
+    rank_profiles,
+    row_count_axis,
+    value_axis,
+)
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
@@ -72,7 +79,6 @@ def shape_classes(given: HistoryTables, k: int, most_left_out: int) -> list[NDAr
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
 
     Args:
-        given: The tables.
         k: The fewest persons of a class.
         most_left_out: Persons who may be left out.
     """
@@ -95,7 +101,6 @@ class WantedClasses(NamedTuple):
     """The way to cut persons into classes, and whether classes must keep l and t besides k.
 
     Attributes:
-        way: By what.
         promised: Whether classes keep what is promised of sensitive values too, and not k alone.
     """
 

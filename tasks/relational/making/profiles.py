@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.relational.histories import Profile, number_profiles
-from core.relational.kernels import Lanes, add_rows
+from core.relational.histories import Lanes, Profile, add_rows, number_profiles
 from schemas.errors.tables import HistoryError
 from tasks.counting.coding import Coding
 from tasks.engine.steps import run_for_item

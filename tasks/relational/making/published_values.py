@@ -1,4 +1,4 @@
-"""Published values of columns with ``publish``: decided from all rows, revised for released persons."""
+"""Published values of columns with ``publish``, and the inspection of those published as they are."""
 
 from __future__ import annotations
 
@@ -15,13 +15,50 @@ from core.formats.published import PublishedValues, read_published_values
 from core.recoding.publishing import counts_in_steps, published_values
 from core.units.digests import Digests, digests_of
 from schemas.errors.base import SourceError
-from schemas.job.publish import Way, canonical_way, counts_people
+from schemas.errors.refusals import PassthroughError
+from schemas.job.identifiers import Way, canonical_way, counts_people
+from schemas.release.figures import PassedColumn
+from tasks.counting.untreated import inspect_columns, refused_columns
 from tasks.relational.making.linking import ORPHAN, Linking
 from tasks.source.published_columns import BYTES_PER_VALUE, count_values, make_number_table, make_value_table
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 from tasks.writing.shared_values import released_values
+
+
+def measure_untreated_tables(given: Linking) -> dict[str, dict[str, PassedColumn]]:
+    """Return untreated columns' figures by table, kept in its run too; raise for identifying columns.
+
+    The figures of a table stay with its run, for the manifest. Columns that say how they are published are not looked at, because what is
+    published of them is not known yet, and ``rest`` takes in none of these.
+
+    Returns:
+        Figures by table and column, in the order of the release.
+    """
+    found, refused = dict[str, dict[str, PassedColumn]](), {}
+    for name, encoded in given.tables.items():
+        table = encoded.table
+        names = [column for column in table.source.payload if column not in table.job.columns.ways]
+        figures = inspect_columns(table.run, table.source, names, people=persons_with_rows(given, name)) if names else None
+        found[name] = {column: figures.columns[column] for column in names} if figures else {}
+        table.run.passthrough = found[name]
+        if identifying := refused_columns(table.job.columns, found[name]):
+            refused[name] = identifying
+    if refused:
+        raise PassthroughError.identifying_table_columns(refused)
+    return found
+
+
+def persons_with_rows(given: Linking, table: str) -> int:
+    """Return how many persons have a row of a table, not counting orphans."""
+    if not given.chain(table):
+        return given.tables[table].rows
+    with connect(given.run.job, given.run.spill) as connection:
+        statement = f"SELECT count(DISTINCT a0) FROM {given.rows_of(table)} WHERE status <> {ORPHAN}"
+        [(persons,)] = connection.execute(statement).fetchall()
+    return int(persons)
+
 
 BATCH_ROWS = 1 << 17
 
@@ -60,7 +97,6 @@ def values_with_persons(
 
     Args:
         connection: The database.
-        given: The tables.
         column: Which column.
         row_relation: What is read after FROM, in which ``m`` are rows of its table.
     """
@@ -140,7 +176,6 @@ def without_values_of_few(
 
     Args:
         connection: Has what the rows are joined to.
-        given: The tables.
         column: Which column.
         published_values: What is published of its values.
         row_relation: The rows that are published, as of ``values_with_persons``.

@@ -85,7 +85,6 @@ def suppress_broken_promises(
     Values of fewer than k published persons become the rest, which may break a promise again.
 
     Args:
-        given: The tables.
         published: Shape (persons,), who is published so far.
         withheld: Rows of theirs that are not.
         owners: Shape (persons,), the history of each; of others than ``published`` any number.

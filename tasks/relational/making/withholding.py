@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.domains import Node
-from core.relational.histories import class_of_each, combine_profiles, number_profiles
-from core.relational.kernels import NOWHERE, digests_of_numbers, digests_of_rows
+from core.relational.histories import NOWHERE, class_of_each, combine_profiles, digests_of_numbers, digests_of_rows, number_profiles
 from core.relational.withholding import FailingRows, rows_to_withhold
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item

@@ -24,7 +24,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from schemas.job.identifiers import Identifier
 from schemas.relational.table_jobs import lasting_key, persons_job
-from tasks.engine.peak_memory import release_memory
+from tasks.engine.progress import release_memory
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.linking import PUBLISHED
 from tasks.relational.making.profiles import HistoryTables

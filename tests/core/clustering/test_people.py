@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.clustering.gower import Points, gower_points
-from core.clustering.merged_classes import Criteria, dense, merge_failing, smaller_than, without_failing
+from core.clustering.merged_classes import ClassPublication, Criteria, dense, merge_failing, recode_records, smaller_than, without_failing
 from core.clustering.outlier_step import MondrianCut, OutlierResult, OutlierStep, separate_outliers
-from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
 from core.mondrian.ranks import CutAxis

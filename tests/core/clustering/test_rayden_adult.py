@@ -8,8 +8,8 @@ import pytest
 from benchmarks.rayden import Table, adult, clustering, rayden, rayden_step
 from core.clustering.cof import outlier_factors, outliers
 from core.clustering.gower import gower_points
+from core.clustering.merged_classes import ClassPublication, recode_records
 from core.clustering.outlier_step import OutlierStep
-from core.clustering.recoding import ClassPublication, recode_records
 from core.clustering.vptree import VantageTree
 from tests.places import ADULT
 

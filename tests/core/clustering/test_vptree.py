@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from core.clustering.cof import outlier_factors
 from core.clustering.gower import Points, gower_points
-from core.clustering.nearest import nearest
-from core.clustering.segments import nth_smallest
+from core.clustering.nearest import nearest, nth_smallest
 from core.clustering.vptree import VantageTree, near_sizes
 from core.columns.data_parallel import limit_threads
 from tests.house.replaced import COF_LEAST_ROWS, VPTREE_LEAST_ROWS

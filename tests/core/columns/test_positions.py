@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns import positions
-from core.columns.numbers import null_mask
-from core.columns.positions import as_dictionary, position_finder
+from core.columns import numbers
+from core.columns.numbers import as_dictionary, null_mask, position_finder
 from tests.laws import tried
 from tests.oracles.columns import OTHERS, TYPES, values_of
 
@@ -31,7 +30,7 @@ def values_of_kind(dtype: pa.DataType) -> st.SearchStrategy[Any]:
 
 @pytest.fixture
 def searching(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(positions, "SEARCHED", 0)
+    monkeypatch.setattr(numbers, "SEARCHED", 0)
 
 
 @pytest.mark.usefixtures("searching")
@@ -46,7 +45,7 @@ def test_the_place_of_a_value_is_that_of_the_equal_one_whatever_the_type(dtype: 
     column = pa.array([None, *wanted], dtype).slice(1)
     held = values.to_pylist()
     expected = [held.index(value) if value is not None and value in held else OTHER for value in column.to_pylist()]
-    with patch.multiple(positions, DENSE=data.draw(st.sampled_from([0, 4, 300])), FAR=data.draw(st.sampled_from([0, 1 << 16]))):
+    with patch.multiple(numbers, DENSE=data.draw(st.sampled_from([0, 4, 300])), FAR=data.draw(st.sampled_from([0, 1 << 16]))):
         assert position_finder(values, OTHER)(column).tolist() == expected
 
 
@@ -79,7 +78,7 @@ def test_a_column_of_few_numbers_is_a_dictionary_of_the_same_values(dtype: pa.Da
 
 
 def test_floats_whose_bits_end_in_zeros_and_more_values_than_few_are_told_apart() -> None:
-    few = pa.array(np.arange(positions.FEW, dtype=np.float64))
+    few = pa.array(np.arange(numbers.FEW, dtype=np.float64))
     assert as_dictionary(pa.concat_arrays([few, few])).to_pylist() == 2 * few.to_pylist()
-    many = pa.array(np.arange(positions.FEW + 1))
+    many = pa.array(np.arange(numbers.FEW + 1))
     assert as_dictionary(many) is many

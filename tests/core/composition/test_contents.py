@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.columns.column_types import to_working_type
-from core.composition import contents
-from core.composition.contents import Likeness, Sketch, contents_of, kind_of
+from core.units import source_digests
+from core.units.source_digests import Likeness, Sketch, contents_of, kind_of
 from tasks.composition.earlier import likeness
 from tests.corpus.columns_of_types import FAMILIES, Kind
 
@@ -70,7 +70,7 @@ def test_a_null_is_a_value_and_columns_have_their_places() -> None:
 @example([*range(33)] * 2, 1)
 def test_a_sketch_depends_on_the_records_alone(numbers: list[int], parts: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contents, "SKETCH_SIZE", 8)
+        patch.setattr(source_digests, "SKETCH_SIZE", 8)
         digests = contents_of([pa.array(numbers, pa.int64())], len(numbers))
         whole = Sketch.of(digests)
         split = np.array_split(digests[::-1], parts)
@@ -92,16 +92,16 @@ def test_a_sketch_depends_on_the_records_alone(numbers: list[int], parts: int) -
 def test_a_sketch_is_of_bounded_size_whatever_the_source(distinct: int) -> None:
     digests = np.random.default_rng(1).integers(0, distinct, 200_000).astype(np.uint64)
     sketch = Sketch.of(digests)
-    assert len(sketch.digests) == min(distinct, contents.SKETCH_SIZE)
-    assert sketch.digests.tolist() == np.unique(digests)[: contents.SKETCH_SIZE].tolist()
+    assert len(sketch.digests) == min(distinct, source_digests.SKETCH_SIZE)
+    assert sketch.digests.tolist() == np.unique(digests)[: source_digests.SKETCH_SIZE].tolist()
 
 
 def test_a_sketch_reaches_as_far_as_it_knows_every_digest() -> None:
     few = np.array([1 << 40, 1 << 62], np.uint64)
     assert Sketch.of(few).reach == 1
     assert Sketch.of(few[:0]).reach == 1
-    many = np.arange(contents.SKETCH_SIZE + 1, dtype=np.uint64) << np.uint64(50)
-    assert Sketch.of(many).reach == float(many[contents.SKETCH_SIZE - 1]) / 2.0**64
+    many = np.arange(source_digests.SKETCH_SIZE + 1, dtype=np.uint64) << np.uint64(50)
+    assert Sketch.of(many).reach == float(many[source_digests.SKETCH_SIZE - 1]) / 2.0**64
 
 
 def alike(mine: np.ndarray, theirs: np.ndarray) -> bool:

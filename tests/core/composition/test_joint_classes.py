@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.composition.contents import Likeness
 from core.composition.joint_classes import (
     FAILING,
     MINE,
@@ -30,6 +29,7 @@ from core.composition.joint_classes import (
     sizes_sql,
     values_at_risk_sql,
 )
+from core.units.source_digests import Likeness
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.composition.contents import RowSums, ValueSets, contents_of, row_digests
 from core.units.digests import NOBODY, digests_of
+from core.units.source_digests import RowSums, ValueSets, contents_of, row_digests
 
 PERSONS = 4
 rows_of_persons = st.lists(st.tuples(st.integers(0, PERSONS - 1), st.sampled_from(["a", "b", None])), max_size=12)

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from core.hierarchies.disclosing_labels import count_disclosing_labels
-from core.hierarchies.hierarchy import build_hierarchy
+from core.hierarchies.hierarchy import build_hierarchy, count_disclosing_labels
 from core.lattice.lattice import Lattice
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from core.columns.domains import Domain
 from core.hierarchies.drafts import band_of, draft_hierarchy, merged_label
-from core.hierarchies.table import checked_table, table_levels
+from core.hierarchies.levels import checked_table, table_levels
 from schemas.errors.hierarchies import HierarchyError
 
 VALUES = st.one_of(

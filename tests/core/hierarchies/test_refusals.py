@@ -13,7 +13,7 @@ import pytest
 
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import check_static
-from core.hierarchies.table import checked_table
+from core.hierarchies.levels import checked_table
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.source import TYPES
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier

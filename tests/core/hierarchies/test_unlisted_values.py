@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.drafts import OTHER, rows_for_unlisted_values
-from core.hierarchies.table import checked_table
+from core.hierarchies.levels import checked_table
 
 CODES = [("A00", "A0", "A", "*"), ("A01", "A0", "A", "*"), ("B10", "B1", "B", "*"), ("B11", "B1", "B", "*")]
 AGES = [("20", "[20 - 29]", "*"), ("25", "[20 - 29]", "*"), ("31", "[30 - 39]", "*")]

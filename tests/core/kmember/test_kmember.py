@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from core.columns.data_parallel import limit_threads
 from core.kmember.blocks import improve_blocks, make_best_steps
+from core.kmember.class_dissolution import grow_classes
 from core.kmember.classes import Classes, build_classes, cost_with, reprice_class
-from core.kmember.growing import grow_classes
 from core.kmember.partition import Effort, RecordsToGroup, record_digests
 from core.kmember.set_labels import CodedRecords, bitset_words_for, block_of, price_with
 from core.mondrian.partition import Rules, partition
@@ -22,9 +22,8 @@ from core.mondrian.ranks import CutAxis, ranks_of
 from core.mondrian.recoding import cut_label_prices
 from core.privacy.promise import Promise
 from core.recoding.classes import Sets
-from core.recoding.generalisation import generalise
 from core.recoding.price_kernels import SIZE, UNIT, Prices
-from core.recoding.prices import MOST_IN_TABLE, LabelPrices, label_prices
+from core.recoding.prices import MOST_IN_TABLE, LabelPrices, generalise, label_prices
 from core.units.persons import EVERY_RECORD, RowPersons
 from tests.house.replaced import PRICES_MOST_IN_TABLE
 from tests.laws import tried

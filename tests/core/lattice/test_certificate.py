@@ -17,9 +17,8 @@ from core.columns.domains import Node
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
-from core.lattice.map import BARRED
 from core.lattice.objectives import prices_of
-from core.lattice.search import Search, SearchResult
+from core.lattice.search import BARRED, Search, SearchResult
 from core.privacy.models import EntropyDiversity
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from core.charts.chart import paint, width_of
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
-from core.lattice.map import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, complete_lattice_statuses, map_of, statuses_of
 from core.lattice.picture import BOX_GAP, heights_picture, lattice_picture, nodes_picture, rows_of_nodes
+from core.lattice.search import BOUNDED, FAILED, MOST_IN_A_ROW, PASSED, STATUSES, UNEXAMINED, complete_lattice_statuses, map_of, statuses_of
 
 
 def test_a_counted_node_is_told_by_its_count_and_others_by_their_tags() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from core.charts.chart import Picture, width_of
-from core.lattice.map import LatticeMap, map_of
 from core.lattice.picture import Frame, heights_picture, lattice_picture, nodes_picture
+from core.lattice.search import LatticeMap, map_of
 from tests.core.lattice.test_map import words_of
 
 STATES = ["fails the privacy model", "passes, and was counted", "cannot be better: cut by the bound", "not examined: memory"]

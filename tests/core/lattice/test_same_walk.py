@@ -13,9 +13,8 @@ from core.columns.domains import Domain, Node
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
-from core.lattice.map import UNEXAMINED
 from core.lattice.objectives import prices_of
-from core.lattice.search import Search
+from core.lattice.search import UNEXAMINED, Search
 from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy

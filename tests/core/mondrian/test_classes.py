@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.classes import RowTable, cut_and_publish, cutting_by_persons, one_class_keeps
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
+from core.mondrian.replay import RowTable, cut_and_publish, cutting_by_persons, one_class_keeps
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
 from core.units.persons import RowPersons

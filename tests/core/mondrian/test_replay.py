@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from core.columns.coding import Coder
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
-from core.mondrian.classes import RowTable
 from core.mondrian.partition import Rules
 from core.mondrian.ranks import Order, axis_of
 from core.mondrian.recoding import Cutting
-from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, tree_of, union_of_domains
+from core.mondrian.replay import RowTable, leaves_of, ranks_of_new_values, replay_cells, tree_of, union_of_domains
 from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.privacy.risk import ClassSizes, journalist, least_class, marketer, preset_met, prosecutor, risk_of, without_masked
+from core.units.losses import ClassSizes, journalist, least_class, marketer, preset_met, prosecutor, risk_of, without_masked
 
 SIZES = st.lists(st.integers(1, 60), min_size=1, max_size=40)
 THRESHOLDS = st.decimals("0.01", "1", places=2)

@@ -27,8 +27,8 @@ from core.privacy.pseudonyms import (
     shifted,
     texts,
 )
-from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
+from schemas.errors.values import PseudonymError
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.registry.treatments import (
     EncryptSettings,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.recoding.classes import Sets
 from core.recoding.ends import shared_ends
-from core.recoding.generalisation import generalise
+from core.recoding.prices import generalise
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
 

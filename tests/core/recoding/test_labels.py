@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.clustering.recoding import ClassPublication, recode_records
+from core.clustering.merged_classes import ClassPublication, recode_records
 from core.recoding.classes import Sets
 from core.recoding.labels import Style, label_qid
 from core.recoding.recoding import SUPPRESSED

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from core.formats.published import read_published_values
 from core.recoding.publishing import cut_groups, is_number, published_values
 from core.recount.labels.published_values import as_column, plain_values, publication_of
-from schemas.job.publish import Publishing, Way
+from schemas.job.identifiers import Publishing, Way
 from tests.core.recoding.held_values import fewest_sharing, held_values, is_value
 
 KINDS = [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.hierarchies.disclosing_labels import count_disclosing_labels
+from core.hierarchies.hierarchy import count_disclosing_labels
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
-from core.recount.labels.claimed_labels import ClaimedLabels, claimed_spans, match_level_labels, match_value_labels
 from core.recount.labels.group_levels import group_levels
-from core.recount.labels.label_spans import Spans
+from core.recount.labels.label_spans import ClaimedLabels, Spans, claimed_spans, match_level_labels, match_value_labels
 from core.recount.labels.value_scales import texts_with_nulls
 from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, NUMBERS, UNITS, WIDTHS
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier

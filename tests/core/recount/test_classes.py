@@ -28,12 +28,12 @@ from core.recount.classes import (
     suppressed_record_faults,
     suppression_faults,
 )
+from core.recount.groups import TogetherCount
 from core.recount.people import SHARES, PersonCount, records_of_k, share_at_most
 from core.recount.shares import ShareClasses, merge_share_counts
-from core.recount.together import TogetherCount
 from schemas.errors.base import verb_of
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication
 from schemas.release.figures import Remainder, Round
 from schemas.release.manifest import Manifest
 from tests.jobs import JOB, PAYLOAD, QIDS, job_of

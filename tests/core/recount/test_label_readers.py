@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from core.columns.column_types import to_working_type
 from core.recoding.classes import QidLabels, Sets
-from core.recoding.generalisation import generalise
+from core.recoding.prices import generalise
 from core.recoding.recoding import Intervals
 from core.recount.labels import label_spans
 from core.recount.labels.group_levels import group_levels

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.privacy.risk import release_risk
-from core.recount.risk import risk_of_files
+from core.recount.classes import risk_of_files
+from core.units.losses import release_risk
 
 SIZES = st.dictionaries(st.integers(1, 400), st.integers(1, 50), max_size=8)
 

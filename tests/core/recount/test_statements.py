@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from core.recount.classes import recount_sql
 from core.recount.coverage import candidate_records_sql
 from core.recount.figures import nodes_by_height
+from core.recount.groups import combination_counts_sql
 from core.recount.histories import (
     ReadTable,
     choices_sql,
@@ -37,7 +38,6 @@ from core.recount.people import (
     unexpected_values_sql,
 )
 from core.recount.spreads import holder_classes_sql, one_value_sql
-from core.recount.together import combination_counts_sql
 from core.recount.truth import (
     DigestPart,
     excess_records_sql,

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from core.recount.together import TogetherCount, combination_claims, contents_sql, person_combination_counts_sql
+from core.recount.groups import TogetherCount, combination_claims, contents_sql, person_combination_counts_sql
 from schemas.release.figures import KINDS, Together
 
 K = 3

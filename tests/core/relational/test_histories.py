@@ -8,8 +8,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.relational.histories import Profile, class_of_each, combine_profiles, failing_persons, number_profiles
-from core.relational.kernels import NOWHERE, add_rows, cost_of_lost
+from core.relational.histories import (
+    NOWHERE,
+    Profile,
+    add_rows,
+    class_of_each,
+    combine_profiles,
+    cost_of_lost,
+    failing_persons,
+    number_profiles,
+)
 
 PERSONS = 6
 SEEDS = np.array([11, 12], np.uint64)

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
-from core.relational.person_axes import NO_ROW, leaf_ranks, rank_profiles, row_count_axis, value_axis
-from core.relational.person_cuts import cut_persons
+from core.relational.person_cuts import NO_ROW, cut_persons, leaf_ranks, rank_profiles, row_count_axis, value_axis
 
 # The values of a group are no neighbours before they are ranked.
 GROUPS = tuple(np.array(level, np.uint32) for level in ([0, 1, 2, 3, 4], [0, 1, 0, 1, 2], [0, 0, 0, 0, 1], [0] * 5))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.column_types import MISSING
-from core.units.spellings import LOWER, OTHER, UPPER, character_marks, may_be_alike, merge_spellings, spellings_of
+from core.units.repeats import LOWER, OTHER, UPPER, character_marks, may_be_alike, merge_spellings, spellings_of
 from tests.house.replaced import SPELLINGS_MOST_PERSONS
 
 TEXTS = ["a", "A", " a", "b", "B ", "c  d", "c d", "e", "", " ", "N/A", None]

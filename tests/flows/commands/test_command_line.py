@@ -17,7 +17,7 @@ import pytest
 
 from flows import cli
 from tasks.source.listing import file_stat
-from tasks.store.secret import seal, unsealed
+from tasks.store.keys import seal, unsealed
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job
 from tests.patience import SECONDS

@@ -23,7 +23,7 @@ from flows.verification import NOT_RECOUNTED, verified_release
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import load_job
 from tasks.publication.verify_and_publish import PublishedRelease
-from tasks.store.secret import seal, unsealed
+from tasks.store.keys import seal, unsealed
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import released
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.composition.contents import contents_of
+from core.units.source_digests import contents_of
 from schemas.errors.base import StorageError
 from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError
 from schemas.job.job import load_job
-from schemas.reading.given_jobs import scratch_job
+from schemas.reading.regular_files import scratch_job
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.overlaps import overlaps_of
 from tasks.composition.registry import ReleaseRegistry, open_registry

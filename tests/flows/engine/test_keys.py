@@ -18,7 +18,7 @@ from tasks.composition.release_history import read_entry
 from tasks.engine import steps
 from tasks.engine.calls import artifacts_of
 from tasks.store import keys
-from tasks.store.secret import secret_of
+from tasks.store.keys import secret_of
 from tasks.store.store import Artifact, Store
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, JOB, digests, job_of, people, people_job, write_csv, write_job

@@ -21,7 +21,7 @@ CEILING = 1_000_000_000
 CHILD = """
 import sys
 from flows import cli
-from tasks.engine.peak_memory import peak_rss
+from tasks.engine.progress import peak_rss
 try:
     cli.main()
 except SystemExit as ended:

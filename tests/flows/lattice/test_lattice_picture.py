@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.lattice.map import LatticeMap
+from core.lattice.search import LatticeMap
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import load_job
 from tasks.planning.pareto_page import lattice_of

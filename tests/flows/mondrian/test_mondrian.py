@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from core.privacy.risk import ClassSizes, risk_of
+from core.units.losses import ClassSizes, risk_of
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.method import METHODS
 from tasks.mondrian.fragments import PARTED, batches_of_runs

@@ -26,7 +26,7 @@ from rich.console import Console
 
 from flows.terminal.plans import plan_summary
 from schemas.errors.base import SkaldError, SourceError, VerificationError
-from schemas.errors.pseudonyms import PseudonymError
+from schemas.errors.values import PseudonymError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.planning.plan import make_plan
@@ -425,7 +425,7 @@ from flows.server.local_api import api, prepare
 with api(prepare()):
     from prefect.blocks.system import Secret
     from schemas.job.method import METHODS
-    from schemas.errors.pseudonyms import PseudonymError
+    from schemas.errors.values import PseudonymError
     from schemas.job.run_parameters import RunParameters
     try:
         METHODS["skald"].flow.load()(RunParameters.of(Path("job.yaml"), ()))

@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 
-from schemas.errors.pseudonyms import SecretError
+from schemas.errors.values import SecretError
 from schemas.job.job import hierarchy_digests, job_digest, load_job
 from tasks.attacks.release_attack import attack_code
 from tasks.report.page import report_code
 from tasks.source.listing import source_digest
-from tasks.store.keys import fingerprint_of
-from tasks.store.secret import unsealed
+from tasks.store.keys import fingerprint_of, unsealed
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import data_files, people, people_job
 

@@ -17,7 +17,7 @@ import pytest
 import skald
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import job_digest, load_job
-from schemas.reading.given_jobs import given_job, setting_texts
+from schemas.reading.regular_files import given_job, setting_texts
 from tasks.store.files import USER_UMASK
 from tests.jobs import digests, job_of, people_job
 from tests.places import ROOT

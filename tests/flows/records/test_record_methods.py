@@ -16,7 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from core.kmember.partition import RecordsToGroup
-from core.privacy.risk import ClassSizes, risk_of
+from core.units.losses import ClassSizes, risk_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
 from schemas.errors.methods import FragmentsError
 from schemas.job.method import METHODS as FLOWS

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from core.privacy.risk import PRESETS
+from core.units.losses import PRESETS
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS

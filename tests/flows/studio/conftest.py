@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
-from flows.studio.app import application
 from flows.studio.security import SessionKeys
+from flows.studio.serving import application
 from flows.studio.state import Studio
 
 CANARIES = ("Canaryville", "987654321", "1901-02-03", "canary-note", "Kanarienstadt", "77.125")

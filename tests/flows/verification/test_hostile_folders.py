@@ -12,7 +12,7 @@ import pytest
 
 from flows.verification import figures_of, verified_release
 from schemas.errors.base import SkaldError, StorageError, VerificationError
-from schemas.errors.evidence import LargeManifestError
+from schemas.errors.folders import LargeManifestError
 from schemas.job.job import load_job
 from tasks.lattice.replay import replayed_manifest
 from tasks.publication import staging

@@ -7,13 +7,13 @@ from dataclasses import fields
 
 import pytest
 
-from core.lattice.map import DrawnNode, LatticeMap
+from core.lattice.search import DrawnNode, LatticeMap
 from core.recount.classes import Recount
 from core.recount.histories import TablesRecount
 from core.recount.linked import LinkCount
 from core.recount.people import PersonCount
 from flows.verification import NOT_PLAIN, figures_of
-from schemas.job.publish import ColumnPublication
+from schemas.job.identifiers import ColumnPublication
 from tasks.verification.release import Verified
 
 VERIFIED = "records classes min_class failing exposed masked measured withheld source unproved unverified sampled one_value"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from schemas.errors.base import VerificationError
-from schemas.errors.evidence import SigningKeyError
+from schemas.errors.folders import SigningKeyError
 from schemas.job.job import load_job
 from tasks.release.signatures import read_public_key
 from tasks.verification.release import VerificationContext, verify_published

@@ -21,8 +21,8 @@ from schemas.release.manifest import Manifest, Persons
 from tasks.engine.runs import versions
 from tasks.recount.recount import verify_release
 from tasks.release.manifest import read_manifest
+from tasks.verification.entries import OTHER, other_job_note
 from tasks.verification.manifest_claims import NO_JOB, uncounted
-from tasks.verification.other_jobs import OTHER, other_job_note
 from tasks.verification.release import OTHER_LIBRARY, VerificationContext, Verified, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job, two_column_job

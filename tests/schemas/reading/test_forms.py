@@ -12,10 +12,9 @@ from pydantic import ValidationError
 from schemas.errors.base import JobError
 from schemas.job.job import Job
 from schemas.job.policy import Policy
-from schemas.reading.faults import fault_lines
+from schemas.reading.faults import fault_lines, field_model, key_locations, locations_of_key
 from schemas.reading.job_files import parse
 from schemas.reading.model import StrictModel
-from schemas.reading.model_fields import field_model, key_locations, locations_of_key
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tests.schemas.job.test_job import SHORT, write
 from tests.schemas.reading.test_faults import faults_of, with_role

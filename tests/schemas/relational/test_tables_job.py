@@ -10,11 +10,11 @@ import pytest
 
 from schemas.errors.base import JobError
 from schemas.job.job import load_job
-from schemas.reading.given_jobs import given_job
 from schemas.reading.job_files import is_of_tables
+from schemas.reading.regular_files import given_job
+from schemas.relational.fitting import TableTree, tree_of
 from schemas.relational.table_jobs import persons_job, table_job, tables_digest, unit_key_words
 from schemas.relational.tables_job import TablesJob, load_tables_job
-from schemas.relational.tree import TableTree, tree_of
 from tests.flows.relational.hospital import JOB
 from tests.jobs import job_of
 

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
-from schemas.job.attacks import AttackFigures, AttackSettings
 from schemas.job.job import load_job
+from schemas.job.privacy import AttackFigures, AttackSettings
 from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_release
 from tasks.recount.original import Original
 from tasks.release.files import TEXT

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from core.attacks import inference, joined_histories, record_attacks
-from schemas.job.attacks import AttackSettings
+from schemas.job.privacy import AttackSettings
 from schemas.relational.tables_job import load_tables_job
 from tasks.attacks.joined_tables import attack_tables
 from tests.jobs import write_job

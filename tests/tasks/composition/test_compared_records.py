@@ -16,8 +16,7 @@ from core.composition.joint_classes import SETS
 from schemas.job.job import Job
 from tasks.composition.by_contents import OTHERWISE_READ, ComparedContents, Side, _load_sets, _persons, compare_by_contents
 from tasks.composition.joint_values import Promises
-from tasks.engine.remote.call_queues import FolderQueue
-from tasks.engine.remote.codec import decoded, encoded
+from tasks.engine.remote.call_queues import FolderQueue, decoded, encoded
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import KeptRecords
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.composition.contents import Sketch
+from core.units.source_digests import Sketch
 from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
 from schemas.job.job import load_job
 from tasks.composition.registry import FOLDER, FORMAT, RECORD, SKETCH, Registered, ReleaseRegistry, open_registry
 from tasks.counting.contents import Sketches
-from tasks.store.secret import FolderSecret, seal, unsealed
+from tasks.store.keys import FolderSecret, seal, unsealed
 from tests.jobs import job_of, write_job
 
 SKETCHES = Sketches(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.composition.contents import Sketch
+from core.units.source_digests import Sketch
 from schemas.job.job import Job, hierarchy_digests, privacy_content
 from tasks.composition import earlier
 from tasks.composition.earlier import UNREGISTERED, earlier_releases

@@ -10,13 +10,13 @@ import pytest
 
 from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
-from schemas.job.publish import SHARED
+from schemas.job.identifiers import SHARED
 from schemas.release.increments import Overlap
 from tasks.composition import overlaps, pseudonym_families
 from tasks.composition.earlier import Earlier
 from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, Joining, join_releases
 from tasks.store.files import file_digest
-from tasks.store.secret import seal
+from tasks.store.keys import seal
 
 FIGURES = {"people": 7, "below_k": 2, "by_labels": 1, "smallest": 2}
 NOTHING = dict.fromkeys(FIGURES, 0)

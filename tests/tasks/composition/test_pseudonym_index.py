@@ -15,7 +15,7 @@ from schemas.job.job import Job
 from tasks.composition import pseudonym_families
 from tasks.composition.pseudonym_families import Disclosed, family_of
 from tasks.composition.registry import ReleaseRegistry
-from tasks.store.secret import FolderSecret
+from tasks.store.keys import FolderSecret
 from tasks.store.store import Artifact, Store
 from tests.jobs import job_of
 

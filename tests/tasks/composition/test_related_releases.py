@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.composition.contents import Sketch
+from core.units.source_digests import Sketch
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import Job
 from schemas.release.increments import Joined, Overlap, composition_warning
@@ -22,7 +22,7 @@ from tasks.composition import earlier, overlaps
 from tasks.composition.earlier import UNREGISTERED, Earlier, likeness
 from tasks.composition.registry import Registered, ReleaseRegistry, _size
 from tasks.counting.contents import Sketches
-from tasks.store.secret import FolderSecret
+from tasks.store.keys import FolderSecret
 from tests.core.recount.test_classes import manifest
 from tests.jobs import job_of
 

@@ -20,7 +20,7 @@ from tests.jobs import people, people_job
 def test_a_run_is_named_after_its_job_and_when_it_was_to_begin_whatever_is_wrong_with_the_job(tmp_path: Path, broken: bool) -> None:
     from prefect.context import FlowRunContext
 
-    from tasks.engine.prefect_flows import run_name
+    from tasks.engine.prefect_pages import run_name
 
     job = people_job(tmp_path, people(10), name="nightly-patients")
     if broken:

@@ -12,7 +12,7 @@ import pytest
 
 from schemas.errors.base import SkaldError, SourceError, StorageError
 from tasks.engine.guard import guarded, is_transient
-from tasks.engine.remote import codec
+from tasks.engine.remote import call_queues
 from tasks.engine.remote.call_queues import FolderQueue
 from tasks.engine.remote.calls import CallKey, fulfil, queued_call
 from tests.conftest import CommandLine
@@ -93,7 +93,7 @@ def unreadable(code: int) -> None:
 def test_what_lies_beneath_an_error_of_ours_decides_here_and_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, transient: bool
 ) -> None:
-    monkeypatch.setattr(codec, "FLOORS", (*codec.FLOORS, "tests."))
+    monkeypatch.setattr(call_queues, "FLOORS", (*call_queues.FLOORS, "tests."))
     with pytest.raises(SkaldError) as raised:
         guarded(unreadable)(code)
     assert raised.value.transient == transient

@@ -12,8 +12,7 @@ import pytest
 from openlineage.client import OpenLineageClient
 
 from schemas.job.job import load_job
-from tasks.engine.lineage import RunEvents
-from tasks.engine.lineage_sending import Sender
+from tasks.engine.lineage import RunEvents, Sender
 from tests.jobs import people, people_job
 
 

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from core.recount.groups import TogetherCount
 from core.recount.people import combinations_sql
 from core.recount.shares import ShareSpread
-from core.recount.together import TogetherCount
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.figures import KINDS, Kind
+from schemas.release.manifest import ClaimedLevels
 from tasks.recount.people import COMBINATIONS, columns_of_job, combined_pairs, count_combinations, count_person_combinations
 from tasks.recount.people_of_source import MANY, MOST_JOINED, OVERLAPPING, _unknown
 from tasks.recount.rows import RowsInOneDatabase

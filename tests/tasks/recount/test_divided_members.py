@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.job.job import Job
+from tasks.publication.recount_calls import divide_members
 from tasks.recount.recount import count_additional
-from tasks.recount.shares import divide_members
 from tasks.store.store import Artifact
 from tests.jobs import job_of
 

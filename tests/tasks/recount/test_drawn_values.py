@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from core.columns.domains import Domain
 from core.recoding.ends import shared_ends
 from core.recoding.publishing import published_values
-from core.recount.drawn_values import drawn_number_sql
+from core.recount.labels.published_values import drawn_number_sql
 from core.units.digests import digests_of
 from schemas.job.job import Job
 from tasks.counting import source_domains

@@ -12,7 +12,7 @@ import pytest
 from core.recount.groups import Groups
 from core.recount.truth import BUCKETS, DigestPart
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.manifest import ClaimedLevels
 from tasks.recount.original import Original, ReleaseAndSource, release_and_source
 from tasks.recount.rows import RowsInOneDatabase, Side
 from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _joint_faults, _looked_up, _parts_of, _wrong_types, compare_with_source

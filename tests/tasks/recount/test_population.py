@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.recount.risk import population_risk_of_files
+from core.recount.classes import population_risk_of_files
 from schemas.errors.refusals import PopulationError
 from schemas.job.job import Job, load_job
 from tasks.recount.people_of_source import count_in_population, population_of

@@ -15,8 +15,8 @@ import pytest
 
 from core.recount.groups import with_replaced_values_sql
 from core.recount.labels.published_values import OTHER, ValueCount, publication_of
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
-from schemas.job.publish import ColumnPublication
 from tasks.recount import published_values
 from tasks.recount.original import Original, release_and_source
 from tasks.recount.published_values import UnitRelation, few_people_faults, published_source

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels
-from schemas.release.manifest import published_columns
+from schemas.release.manifest import ClaimedLevels, published_columns
 from tasks.recount import verdict
 from tasks.recount.original import Original
 from tasks.recount.published_labels import label_texts, labels_of_levels

@@ -17,7 +17,7 @@ import pytest
 from core.recount.groups import Groups
 from schemas.errors.base import VerificationError
 from schemas.job.job import Job, hierarchy_digests, load_job
-from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.manifest import ClaimedLevels
 from tasks.recount import recount as recounts
 from tasks.recount.original import (
     NOT_AT_HAND,
@@ -37,7 +37,7 @@ from tasks.recount.published_labels import expect_labels, qid_labels
 from tasks.recount.recount import claimed_k
 from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.spreads import source_values_relation
-from tasks.store.secret import VARIABLE
+from tasks.store.keys import VARIABLE
 from tasks.store.store import Store
 from tests.core.recount.test_classes import manifest
 from tests.house.steps import Steps

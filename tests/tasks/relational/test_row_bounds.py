@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.relational.tree import TableTree
-from tasks.relational.row_bounds import RowsOfPersons
+from schemas.relational.fitting import TableTree
+from tasks.relational.draft import RowsOfPersons
 from tests.laws import tried
 
 TREE = TableTree("person", {"person": (), "visit": ("person",), "condition": ("person", "visit")})

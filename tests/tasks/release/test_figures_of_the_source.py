@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.recount.risk import risk_of_files
+from core.recount.classes import risk_of_files
 from schemas.errors.base import VerificationError
 from schemas.release.evidence import MANIFEST
 from tasks.engine.runs import versions

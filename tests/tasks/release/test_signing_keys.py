@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from schemas.errors.evidence import SigningKeyError
+from schemas.errors.folders import SigningKeyError
 from schemas.job.job import Job
 from tasks.publication.staging import signer_of
 from tasks.release.signatures import Signer, signature_faults

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from core.recount.groups import TogetherCount
 from core.recount.labels.label_losses import ColumnLoss
 from core.recount.people import PersonCount
-from core.recount.together import TogetherCount
-from schemas.job.publish import ColumnPublication
+from schemas.job.identifiers import ColumnPublication
 from schemas.release.evidence import ALTERED, listing
 from tasks.store.place import place_of
 from tasks.verification.entries import is_target, manifest_text_faults

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schemas.job.attacks import AttackBasis, AttackFigures
+from schemas.job.privacy import AttackBasis, AttackFigures
 from tasks.report.claims import (
     ON_LABELS,
     ON_SOURCE,

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from flows.commands.utility import utility_summary
 from flows.terminal.runs import exposure_rows
-from schemas.job.publish import ColumnPublication
+from schemas.job.identifiers import ColumnPublication
 from tasks.relational.report import _published_sentence
 from tasks.utility.utility import Utility
 from tests.core.recount.test_classes import manifest

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.privacy.risk import PRESETS
+from core.units.losses import PRESETS
 from schemas.release.figures import RepeatedColumn
 from tasks.report.terms import UnitWording, losses
 
@@ -62,4 +62,4 @@ def test_that_classes_are_of_records_is_said_only_where_they_are() -> None:
 def test_a_published_maximum_is_spelt_in_one_place() -> None:
     floors = [Path(folder) for folder in ("flows", "tasks", "core")]
     holding = [path for floor in floors for path in floor.rglob("*.py") if "preset_met" in path.read_text("utf-8")]
-    assert sorted(map(str, holding)) == ["core/privacy/risk.py", "tasks/report/terms.py"]
+    assert sorted(map(str, holding)) == ["core/units/losses.py", "tasks/report/terms.py"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tasks.records.rewriting import RecordRewriting
+from tasks.records.recodings import RecordRewriting
 from tasks.store.keys import StepCode
 from tasks.store.step import Step
 from tasks.writing.cells import CellRewriting

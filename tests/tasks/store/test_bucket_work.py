@@ -17,10 +17,9 @@ from schemas.job.job import Job, load_job
 from tasks.store import lease as leases
 from tasks.store import place
 from tasks.store import work as held_work
-from tasks.store.keys import Key
+from tasks.store.keys import Key, seal
 from tasks.store.lease import Clock, Lease, take_lease
 from tasks.store.place import Bucket
-from tasks.store.secret import seal
 from tasks.store.store import Store
 from tasks.store.work import BELOW, BucketWork, clear_bucket, read_only_store, work_in_bucket
 from tasks.store.work_folder import MARK

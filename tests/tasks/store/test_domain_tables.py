@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from core.columns.domains import QidValueCounts, domain_blocks, read_domains
 from core.histograms.domain_counts import DomainCounter, merge_domain_tables
 from schemas.errors.base import StorageError
-from schemas.tables import TableSchema, chunk_domain_types, domain_schema
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import load_domains, load_value_counts, write_domains
+from tasks.store.tables import TableSchema, chunk_domain_types, domain_schema, load_domains, load_value_counts, write_domains
 from tests.house.replaced import DOMAIN_COUNTS_COMPACT_ROWS, DOMAINS_BLOCK_ROWS
 
 NAMES, TYPES = ["word", "number", "share"], [pa.string(), pa.int64(), pa.float64()]

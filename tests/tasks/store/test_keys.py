@@ -91,7 +91,7 @@ def test_code_is_imported_by_a_path_in_the_registry_alone() -> None:
         module for module in below if any(f"{name}(" in ast.unparse(tree(module)) for name in ("import_module", "__import__", "exec"))
     ]
     # And in calls, which name a function that its caller has in hand; a worker's code is held against the caller's.
-    assert tricks == ["schemas.reading.registry", "tasks.engine.remote.codec"]
+    assert tricks == ["schemas.reading.registry", "tasks.engine.remote.call_queues"]
     assert not [module for module in MODULES if calls(module, "Code") and not module.startswith("schemas.")]
 
 

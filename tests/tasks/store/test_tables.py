@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pandera.errors import SchemaErrors
 
 from schemas.errors.base import StorageError
-from schemas.tables import TableSchema, domain_schema, histogram_schema
-from tasks.store.tables import write_table
+from tasks.store.tables import TableSchema, domain_schema, histogram_schema, write_table
 
 COLUMNS = {"qid": pa.int16(), "count": pa.int64(), "value_0": pa.string(), "value_1": pa.float64()}
 ROWS = st.tuples(

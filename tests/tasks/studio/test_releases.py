@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.job.publish import ColumnPublication
+from schemas.job.identifiers import ColumnPublication
 from schemas.release.report import Report
 from tasks.studio.releases import _columns, _figures, _shares
 

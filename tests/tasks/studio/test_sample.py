@@ -10,7 +10,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from schemas.reading.given_jobs import given_job
+from schemas.reading.regular_files import given_job
 from tasks.studio import sample as sampling
 from tasks.studio.column_table import column_rows, risk_before
 from tasks.studio.sample import PeopleSample, people_sample_of

@@ -13,7 +13,7 @@ from core.recount.classes import Recount
 from schemas.errors.base import StorageError, VerificationError
 from schemas.release.evidence import MANIFEST as MANIFEST_NAME
 from tasks.verification import release as releases
-from tasks.verification.other_jobs import DIGESTS_DIFFER
+from tasks.verification.entries import DIGESTS_DIFFER
 from tasks.verification.release import OTHER_LIBRARY, VerificationContext, Verified
 from tests.core.recount.test_classes import manifest, recount
 from tests.house.steps import Steps

@@ -10,8 +10,8 @@ import pytest
 from schemas.job.job import Job, load_job
 from schemas.relational.tables_job import load_tables_job
 from tasks.release.manifest import keyed_job
-from tasks.store.secret import FILE, VARIABLE, create_secret
-from tasks.verification.other_jobs import DIGESTS_DIFFER, OTHER, SET, other_job_note, other_tables_job_note
+from tasks.store.keys import FILE, VARIABLE, create_secret
+from tasks.verification.entries import DIGESTS_DIFFER, OTHER, SET, other_job_note, other_tables_job_note
 from tests.core.recount.test_classes import manifest
 from tests.flows.relational.hospital import hospital_job
 from tests.jobs import job_of, write_job

@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
-from schemas.errors.values import ValuesError
+from schemas.errors.values import PseudonymError, ValuesError
 from tasks.writing import pseudonyms, rewriting
 from tasks.writing.people import WrittenPersons
 from tasks.writing.pseudonyms import pseudonyms_of_key, read_list

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.errors.pseudonyms import PseudonymError
+from schemas.errors.values import PseudonymError
 from schemas.job.job import Job, load_job
 from tasks.writing.pseudonyms import key_fingerprints, needs_subjects, prefect_stores_secrets, pseudonyms_of_key, reveal, write_originals
 from tasks.writing.vaults import issue_tokens

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors.pseudonyms import PseudonymError
+from schemas.errors.values import PseudonymError
 from schemas.job.job import Job, load_job
 from tasks.source.chunks import Chunk, ChunkedSource, SourceFile
 from tasks.source.reading import BATCH_ROWS

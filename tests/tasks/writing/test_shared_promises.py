@@ -21,8 +21,14 @@ from schemas.job.job import Job
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.published_columns import make_value_table
 from tasks.source.unpacked import LONG_BATCH
-from tasks.writing.shared_promises import _coded, check_with_the_rest, classes_breaking, make_class_table, published_with_the_rest
-from tasks.writing.shared_values import released_values
+from tasks.writing.shared_values import (
+    _coded,
+    check_with_the_rest,
+    classes_breaking,
+    make_class_table,
+    published_with_the_rest,
+    released_values,
+)
 from tests.jobs import job_of
 from tests.oracles.persons import safe_for_people, too_many_hold, values_of_few_by_force
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_value, publication_of
-from schemas.job.publish import Publishing
+from schemas.job.identifiers import Publishing
 
 
 def means_of(values: dict[int, int], least: int) -> ValuePublication:

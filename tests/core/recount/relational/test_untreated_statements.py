@@ -10,8 +10,8 @@ import duckdb
 import numpy as np
 import pytest
 
+from core.recount.groups import person_combination_counts_sql
 from core.recount.histories import ReadTable, row_person_table, row_text_table
-from core.recount.together import person_combination_counts_sql
 from core.recount.untreated_tables import (
     choice_persons_sql,
     column_persons_sql,

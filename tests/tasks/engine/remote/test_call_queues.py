@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.engine.remote.call_queues import BucketQueue, remove_local_copies
-from tasks.engine.remote.codec import PathName
+from tasks.engine.remote.call_queues import BucketQueue, PathName, remove_local_copies
 from tasks.store.place import Bucket
 
 

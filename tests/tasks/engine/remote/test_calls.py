@@ -19,10 +19,9 @@ from schemas.errors.runners import RunnerError, WithdrawnError
 from schemas.job.job import load_job
 from tasks.counting.source_domains import count_domains
 from tasks.engine.guard import guarded
-from tasks.engine.remote import calls, codec
-from tasks.engine.remote.call_queues import FolderQueue
+from tasks.engine.remote import call_queues, calls
+from tasks.engine.remote.call_queues import FolderQueue, decoded, encoded
 from tasks.engine.remote.calls import CallKey, Failure, Order, code_versions, fulfil, queued_call, release_versions, result_of
-from tasks.engine.remote.codec import decoded, encoded
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.locations import Located
 from tasks.store.keys import fingerprint_of
@@ -42,7 +41,7 @@ PLAIN = st.recursive(
 @pytest.fixture(autouse=True)
 def functions_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let calls name functions of this file."""
-    monkeypatch.setattr(codec, "FLOORS", (*codec.FLOORS, "tests."))
+    monkeypatch.setattr(call_queues, "FLOORS", (*call_queues.FLOORS, "tests."))
 
 
 def join(*parts: object) -> str:

@@ -12,8 +12,7 @@ from schemas.job.method import METHODS
 from tasks.counting import untreated
 from tasks.engine import steps
 from tasks.engine.calls import Call
-from tasks.engine.remote.call_queues import FolderQueue
-from tasks.engine.remote.codec import decoded, encoded
+from tasks.engine.remote.call_queues import FolderQueue, decoded, encoded
 from tasks.engine.runs import Run
 from tasks.mondrian import ways
 from tasks.store.step import Step

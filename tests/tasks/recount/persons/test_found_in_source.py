@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.job.job import Job
-from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.manifest import ClaimedLevels
 from tasks.recount.original import Original
 from tasks.recount.people_of_source import LACKING, OVERLAPPING, SINGLE, PeopleOfSource, people_of_source
 from tasks.recount.recount import count_in_classes

@@ -38,7 +38,6 @@ def contents_of(columns: Sequence[pa.Array], row_count: int) -> Digests:
 
     Args:
         columns: Arrays of shape (rows,), in an order that both sources have in common.
-        row_count: Number of records.
     """
     total = np.full(row_count, _START, np.uint64)
     for column in columns:
