@@ -64,7 +64,7 @@ class Points:
 
     @classmethod
     def of(cls, rows: Rows, numerical_count: int, missing: int = UNIT) -> Self:
-        """Return points whose columns are QIDs of equal weight, the first ``numerical_count`` numerical."""
+        """Make Gower points of equally weighted columns, the first ``numerical_count`` of them numerical."""
         return cls(rows, Metric(numerical_count, missing, False, np.full(rows.shape[1], UNIT)))
 
     @property

@@ -151,13 +151,13 @@ UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
 """Bits of a digest that tell so many of them apart, but for a few; and those that do it for more."""
 
 
-def ascending(numbers: NDArray[Any], greatest: int, *, lowest: int = 0, keeps_input: bool = True) -> NDArray[Any]:
-    """Return whole numbers, none negative, in ascending order; reorder the input unless ``keeps_input``.
+def ascending(numbers: NDArray[Any], greatest: int, *, lowest_bit: int = 0, keeps_input: bool = True) -> NDArray[Any]:
+    """Return non-negative integers sorted by their bits from ``lowest_bit`` up; may reorder the input.
 
     Args:
         numbers: Shape (n,), uint32, uint64 or int64, none negative.
         greatest: None is greater; below 2^63 for int64.
-        lowest: The first bit that need be looked at: numbers that are alike from there on may stand in any order.
+        lowest_bit: The first bit that need be looked at: numbers that are alike from there on may stand in any order.
         keeps_input: Whether the numbers given must stay as they are.
 
     Returns:
@@ -165,7 +165,7 @@ def ascending(numbers: NDArray[Any], greatest: int, *, lowest: int = 0, keeps_in
     """
     if len(numbers) < FEW:
         return np.sort(numbers)
-    return _by_bits(numbers.copy() if keeps_input else numbers, lowest, greatest.bit_length())
+    return _by_bits(numbers.copy() if keeps_input else numbers, lowest_bit, greatest.bit_length())
 
 
 def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:

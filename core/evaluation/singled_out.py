@@ -121,7 +121,7 @@ def column_uniqueness(columns: Mapping[str, Digests], known: Sequence[str], k: i
 
 
 def level_uniqueness(levels: Sequence[Numbers], others: Digests, column: int, k: int) -> list[LevelUniqueness]:
-    """Count people unique or below k at each level of a column, by it alone and with the known columns.
+    """Count by level the people unique or below k, by the column alone and with the other known columns.
 
     Args:
         levels: For each level the group of each person, shape (people,).

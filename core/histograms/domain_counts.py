@@ -111,7 +111,7 @@ def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
         pack_counts(*part.only_read(), low, bits, rows[start:])
         start += len(part.cells)
     # Equal cells may stand in any order of their counts, which need not be looked at.
-    return int(sum_packed(ascending(rows, (span << bits) | ((1 << bits) - 1), lowest=bits, keeps_input=False), low, bits, *into))
+    return int(sum_packed(ascending(rows, (span << bits) | ((1 << bits) - 1), lowest_bit=bits, keeps_input=False), low, bits, *into))
 
 
 def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:

@@ -49,7 +49,7 @@ def add_three_code_cells(
 
 @kernel
 def fold_axis(counts: Counts, group_of: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
-    """Add entries to their group in ``out`` along the middle of three axes, between the given ends.
+    """Sum a 3-D count array by groups of its middle axis, within bounds on the outer and inner axes.
 
     Args:
         counts: Shape (outer, entries, inner).

@@ -36,7 +36,7 @@ from core.recoding.price_kernels import (
 
 @kernel
 def price_values(set_labels: SetLabels, at: int, before: int, records: CodedRecords, prices: Prices, costs: RankPositions, to: int) -> None:
-    """Write a set label's price with each value added to ``costs``; columns equal to ``before`` are left.
+    """Fill column ``to`` of ``costs`` with a set label's price after adding each value of the block.
 
     Args:
         set_labels: Some set labels.

@@ -235,8 +235,8 @@ def prices_of(
     return LevelPrices((*base, *(free,) * sensitive_axis_count), (*extra, *nothing)).weighted(weights)
 
 
-def domain_shares(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
-    """Return the share of the domain's values in each group, 0 for single values, shape (groups,)."""
+def value_shares(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
+    """Return each group's number of values divided by the domain's, 0 for groups of one value."""
     sizes = np.bincount(hierarchy.groups[level])
     return np.where(sizes > 1, sizes / max(domain.size, 1), 0.0)
 
@@ -261,7 +261,7 @@ PRECISION = Pricing(levels=_steps)
 """1 − Prec (Sweeney 2002)."""
 GCP = Pricing(groups=group_penalties)
 """Certainty penalty, range over range (Xu et al. 2006)."""
-GCP_COVERED = Pricing(groups=domain_shares)
+GCP_COVERED = Pricing(groups=value_shares)
 """Certainty penalty, distinct values covered over those of the domain, for every type."""
 ENTROPY = Pricing(groups=bits, withheld=lambda domain: log2(domain.records), relative=True)
 """Non-uniform entropy, in bits (De Waal and Willenborg 1999; Gionis and Tassa 2009)."""

@@ -235,7 +235,7 @@ def masked_with(unpublished: RareCombinations, maskable: Sequence[MaskableClasse
 
 
 def combinations_of(level: ResidualLevel, evaluator: NodeEvaluator, domains: Sequence[Domain]) -> RareCombinations:
-    """Return the cells of a level, with the penalty that suppressing each QID would add."""
+    """Return all cells of a level as combinations, with the NCP that suppressing each QID would add."""
     codes = level.cells.codes
     penalties = [
         group_penalties(hierarchy, domain, one)[codes[:, qid]]

@@ -45,7 +45,7 @@ def median_cut(
     people: PersonsByRow | None,
     room: CutBuffers,
 ) -> Cut:
-    """Return a node's allowed cut at a QID's median (in mode STRICT, or just below it), or NO_CUT.
+    """Return a QID's allowed median cut; STRICT may cut below the median value, RELAXED within its ties.
 
     In mode STRICT, where the cut at the median is not allowed, the cut just below the median value is tried.
 

@@ -53,7 +53,7 @@ def is_allowed_cut(
 
 @kernel
 def keeps_without_disclosure(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: PersonsByRow | None, room: CutBuffers) -> bool:
-    """Return whether both halves keep the model besides k and refusing the cut would disclose no value.
+    """Check that both halves meet the model beyond k and a refused cut would reveal no sensitive value.
 
     Args:
         rows: All rows.

@@ -86,7 +86,7 @@ def linked_sql(
     *,
     unlinked_are_persons: bool = True,
 ) -> str:
-    """Return SQL that makes table ``linked_records`` and counts persons by shared sets of classes.
+    """Return SQL that yields a ``LinkCount``: how many persons share each set of linked classes.
 
     It yields the fields of ``LinkCount`` in their order.
 

@@ -100,7 +100,7 @@ def change_role(studio: Studio, form: Form) -> str:
 
 
 def change_text(studio: Studio, form: Form) -> str:
-    """Save the edited text of the job file; return the address of the next page.
+    """Save the edited job file; return the address of the page that sent the form; raise if it is unfit.
 
     Raises:
         SkaldError: the file was changed elsewhere, or would be no job that the policy allows.

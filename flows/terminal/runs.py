@@ -93,7 +93,7 @@ def _bars(console: Console) -> Iterator[None]:
 
 
 def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unreported | None = None) -> RenderableType:
-    """Return the terminal table shown after a run: warning, counts, loss, search and where the files are.
+    """Return a run's terminal summary: counts, loss, risk, file paths, and unreported figures if given.
 
     Args:
         manifest: Of the release.

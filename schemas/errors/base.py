@@ -175,7 +175,7 @@ class SourceError(SkaldError):
 
     @classmethod
     def not_exact(cls, column: str, file: str, dtype: str) -> SourceError:
-        """Column values do not fit exactly into the type in which the column is read."""
+        """Report column values that the type in which all files are read cannot hold exactly."""
         return cls(
             f"Column '{column}' of '{shown_path(file)}' holds values that {dtype} cannot hold exactly, and all files "
             "are read in it. Write the "

@@ -164,7 +164,7 @@ class Job(JobModel):
 
     @property
     def shared_ends(self) -> bool:
-        """Whether ranges of classes end at bounds that k people reach or exceed.
+        """Return whether published ranges may end only at bounds that k people reach or exceed.
 
         Otherwise they end at values of their own records.
         """

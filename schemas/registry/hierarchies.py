@@ -205,7 +205,7 @@ class PrefixHierarchy(HierarchySpec):
 
     @property
     def sparse_values(self) -> tuple[str, ...]:
-        """Sparse prefixes, all of one length."""
+        """Return the sparse prefixes, all of one length, whose values form one group of zeros."""
         return SPARSE_ZIP_CODES[self.sparse] if isinstance(self.sparse, str) else tuple(self.sparse or ())
 
     def canonical(self) -> dict[str, Any]:

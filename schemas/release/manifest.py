@@ -316,7 +316,7 @@ def claimed_levels(
 
 
 def claim_of(manifest: Manifest) -> ClaimedLevels | None:
-    """Return the claimed levels in a manifest, or None if classes have labels of their own."""
+    """Return the levels that a manifest claims by quasi-identifier, None if each class has its own labels."""
     if manifest.levels is None:
         return None
     remainder, names = manifest.remainder, list(manifest.levels)

@@ -171,7 +171,7 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
 
 
 def forget_older(store: Store, most_releases: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Delete all but the newest history entries; return (step, key) of the artefacts these need.
+    """Delete all but the newest history entries; return (step, key) of each artefact still needed.
 
     Args:
         store: Of the run folder.

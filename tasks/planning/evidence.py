@@ -193,7 +193,7 @@ def columns_exposures(
     records: int,
     most_rows: int = MOST_GROUPED,
 ) -> Exposures:
-    """Return by column the shares of people unique by the column, alone and with the others.
+    """Return per column the share of people unique by it, by it with its known others, and by these.
 
     All records are counted where that is cheap, as a plan does, else those of the sample.
 

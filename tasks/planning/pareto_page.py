@@ -59,7 +59,7 @@ class ParetoFront(FrozenModel):
 
     @property
     def has_current_optimum(self) -> bool:
-        """Whether the job's current optimum is among the nodes."""
+        """Return whether a node is marked as the job's optimum; none is unless its objective is GCP."""
         return any(one.chosen for one in self.nodes)
 
 

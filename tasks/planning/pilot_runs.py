@@ -121,23 +121,23 @@ def best_draft(
     certain: int,
     candidates: Sequence[Proposal],
     text: Callable[[Sequence[Proposal], str], str],
-    guarded: Callable[[str], pa.Array],
+    sensitive_codes: Callable[[str], pa.Array],
     folder: Path,
 ) -> PilotRun:
-    """Try jobs with ever fewer candidate quasi-identifiers; return the first pilot run of low loss.
+    """Run pilots with ever fewer candidate quasi-identifiers; return the first of low, else least, loss.
 
     Args:
         connection: Has the table ``sample`` and the view ``source``.
         certain: How many quasi-identifiers there are without the candidates.
         candidates: Columns that may be quasi-identifiers, the best known first.
         text: Returns the job with some of them as quasi-identifiers, and a method.
-        guarded: Returns the number of the value, from 0, that is published of each record of the sample in a column of which l is asked.
+        sensitive_codes: Returns, for a column of which l is asked, the number from 0 of each sampled record's published value.
         folder: To which the job's paths are relative.
     """
     taken = list(candidates[: max(MOST_QIDS - certain, 0)])
     tried, sample = list[PilotRun](), SampleColumns(connection)
     while taken or certain:
-        figures = _lost(sample, text(taken, WRITE[TRIED[0]]), guarded, folder, certain + len(taken))
+        figures = _lost(sample, text(taken, WRITE[TRIED[0]]), sensitive_codes, folder, certain + len(taken))
         tried.append(_chosen(tuple(taken), figures))
         if not taken or (figures and min(figures.values()) <= GOOD) or (len(taken) == 1 and not certain):
             break
@@ -150,7 +150,7 @@ def best_draft(
     [(records,)] = connection.execute("SELECT count(*) FROM source").fetchall()
     if int(records) > MOST_CLUSTERED:
         return found
-    clustered = _clustered(sample, text(found.accepted_proposals, KMEMBER), guarded, folder)
+    clustered = _clustered(sample, text(found.accepted_proposals, KMEMBER), sensitive_codes, folder)
     return found if clustered is None else _chosen(found.accepted_proposals, {**found.figures, KMEMBER: clustered})
 
 
@@ -194,14 +194,14 @@ class _Sample(NamedTuple):
     columns: list[pa.Array]
 
 
-def _sample(sample: SampleColumns, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> _Sample:
+def _sample(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], pa.Array], folder: Path) -> _Sample:
     job = load_job(GivenJob(text, folder))
     qids = job.columns.quasi_identifiers
     # Where persons are named the sample has one record of each, so that records are persons.
     read = [sample.read(qid.name, job.source.types.get(qid.name), job.columns.normalised.get(qid.name, [])) for qid in qids]
     domains = tuple(replace(domain, persons=domain.counts) if job.columns.person else domain for domain, _ in read)
     hierarchies = tuple(build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=True))
-    published = {name: guarded(name) for name in job.privacy.columns}
+    published = {name: sensitive_codes(name) for name in job.privacy.columns}
     coding = Coding(domains, hierarchies, ("trial", uuid4().hex), tuple(_numbered(*one) for one in published.items()))
     # All of them as one class must keep what is asked.
     check_promise(job, coding)
@@ -214,10 +214,10 @@ def _numbered(name: str, numbers: pa.Array) -> Domain:
     return Domain(name, pa.array(np.arange(len(counts)), numbers.type), counts, numbers.null_count)
 
 
-def _lost(sample: SampleColumns, text: str, guarded: Callable[[str], pa.Array], folder: Path, qids: int) -> dict[str, float]:
+def _lost(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], pa.Array], folder: Path, qids: int) -> dict[str, float]:
     """Return the GCP of each method on the sample; empty if the draft does not fit the values."""
     try:
-        job, coding, columns = _sample(sample, text, guarded, folder)
+        job, coding, columns = _sample(sample, text, sensitive_codes, folder)
         cells = _cells(coding, columns)
         ways = TRIED if qids <= MOST_LEVELS else TRIED[1:]
         return {WRITE[way]: expected_gcp(job, coding, way, cells) for way in ways}
@@ -226,10 +226,10 @@ def _lost(sample: SampleColumns, text: str, guarded: Callable[[str], pa.Array], 
         return {}
 
 
-def _clustered(sample: SampleColumns, text: str, guarded: Callable[[str], pa.Array], folder: Path) -> float | None:
+def _clustered(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], pa.Array], folder: Path) -> float | None:
     """Return the GCP of k-member clustering on the sample; None if it cannot be tried."""
     try:
-        job, coding, columns = _sample(sample, text, guarded, folder)
+        job, coding, columns = _sample(sample, text, sensitive_codes, folder)
         codes = [Coder(domain).code(column) for domain, column in zip((*coding.domains, *coding.sensitive), columns, strict=True)]
         records = JobRecords.of(coding, codes, record_hashes([], len(codes[0])), None, (len(codes[0]),))
         return float(recode_with_method(job, coding, records)[0].loss["gcp"])

@@ -34,7 +34,7 @@ SEARCH_FIGURES = ("nodes", "orders_learnt")
 
 
 def reported_ncp(recount: Recount, suppressed_records: int, masked_records: int, source_records: int) -> dict[str, float]:
-    """Return the NCP of each quasi-identifier by the recounted labels, suppressed records counting as 1.
+    """Return the NCP of each quasi-identifier over all source records, dropped ones counting as 1.
 
     Args:
         recount: Of the data files.

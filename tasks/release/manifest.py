@@ -194,7 +194,7 @@ def is_of_job(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> 
 
 
 def hierarchies_as_in(manifest: Manifest, job: Job, secrets: Iterable[FolderSecret]) -> Mapping[str, str]:
-    """Return the job's hierarchy digests by name, keyed with the secret that fits a manifest best."""
+    """Return the job's hierarchy digests, plain or keyed, whichever agree most with a manifest."""
     mine = [hierarchy_digests(job), *(keyed_hierarchies(job, secret) for secret in secrets)]
     return max(mine, key=lambda one: len(one.items() & manifest.hierarchies.items()))
 

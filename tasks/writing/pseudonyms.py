@@ -252,7 +252,7 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
 
 
 def needs_subjects(job: Job, column: str) -> bool:
-    """Return whether a column's pseudonyms can be undone only with their subjects."""
+    """Return whether reversing a column's pseudonyms requires the subject of each, as for shifted dates."""
     return any(one.name == column and one.treatment.subject is not None for one in job.columns.pseudonyms)
 
 

@@ -166,7 +166,7 @@ class PublishedTable(Protocol):
 
     @property
     def labels(self) -> pa.Table:
-        """Return the labels of each class, in the order of the release."""
+        """Return the published labels, one row per class in the order of the release."""
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -190,7 +190,7 @@ class Rewriting(DomainTable, ABC):
 
     @property
     def labels(self) -> pa.Table:
-        """Return the labels of each class, in the order of the release."""
+        """Return the published labels, one row per class in the order of the release."""
         return self.published.labels
 
     @property

@@ -81,7 +81,7 @@ class Spans:
 
 
 def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
-    """Return the positions that each label covers on the axis of a quasi-identifier.
+    """Return the axis positions that each label of a quasi-identifier covers, value sets included.
 
     A null covers the nulls, ``*`` anything, ``{a, b}`` a set of values. Any other label is a value or a group of the hierarchy. ``{a,
     null}`` and ``{[20 - 29], null}`` cover nulls as well. A value that looks like the word stands in quotes in a set.

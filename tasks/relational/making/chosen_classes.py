@@ -65,7 +65,7 @@ def read_groups(given: HistoryTables, matched: Artifact) -> NDArray[np.uint32]:
 
 def level_tables_of_table(given: HistoryTables, table: str) -> LevelTables:
     """Return flat arrays of the levels and penalties of a table's QIDs for compiled kernels."""
-    coding, penalties = given.codings.get(table), NodeCosts(given).penalties
+    coding, penalties = given.codings.get(table), NodeCosts(given).value_penalties
     return level_tables_of(coding.hierarchies if coding else (), [penalties[axis] for axis in given.axes_of([table])])
 
 
@@ -374,7 +374,7 @@ def penalties_of_rows(released: ReleasedTables, table: str) -> NDArray[np.float6
     if not released.node:
         return penalties_of_aligned_rows(released, table, released.matched[table])
     numbers, total = released.numbers(table), np.zeros(released.tables[table].rows)
-    of_nodes = NodeCosts(released).penalties
+    of_nodes = NodeCosts(released).value_penalties
     for axis in released.axes_of([table]):
         total += of_nodes[axis][released.node[axis]][numbers[3 + released.lattice_axes[axis].place]]
     return total

@@ -111,8 +111,8 @@ class NodeCosts:
     given: HistoryTables
 
     @cached_property
-    def penalties(self) -> list[list[NDArray[np.float64]]]:
-        """The penalty of each code of each axis, level by level."""
+    def value_penalties(self) -> list[list[NDArray[np.float64]]]:
+        """The penalty of each domain value by axis and level, that of its group; each of shape (values,)."""
         priced, found = objective_of(self.given.job.objective), []
         assert isinstance(priced, Pricing)
         assert priced.groups is not None
@@ -127,7 +127,7 @@ class NodeCosts:
         """The loss of each level of each axis if no person is suppressed."""
         return [
             np.array([float(np.dot(penalty, self._records(axis, len(penalty)))) for penalty in levels])
-            for axis, levels in zip(self.given.lattice_axes, self.penalties, strict=True)
+            for axis, levels in zip(self.given.lattice_axes, self.value_penalties, strict=True)
         ]
 
     def _records(self, axis: ProfileAxis, size: int) -> NDArray[np.int64]:
@@ -146,7 +146,7 @@ class NodeCosts:
         total = sum(float(cost[level]) for cost, level in zip(self.base, node, strict=True))
         for table in self.given.codings if lost.any() else ():
             axes, numbers = self.given.axes_of([table]), self.given.numbers(table)
-            extra, starts = joined_columns([1.0 - self.penalties[axis][node[axis]] for axis in axes], np.float64)
+            extra, starts = joined_columns([1.0 - self.value_penalties[axis][node[axis]] for axis in axes], np.float64)
             total += cost_of_lost(numbers[3:], extra, starts, numbers[2], numbers[1], lost)
         return total
 

@@ -53,7 +53,7 @@ def person_axes(given: HistoryTables, *, of_rows: bool) -> list[PersonAxis]:
 
     What a column below counts is how many values of it a person has; half of them go by the least, half by the greatest.
     """
-    tree, penalties, found = given.job.tree, NodeCosts(given).penalties, list[PersonAxis]()
+    tree, penalties, found = given.job.tree, NodeCosts(given).value_penalties, list[PersonAxis]()
 
     def axes_of(table: str, place: int, columns: Iterable[tuple[NDArray[np.int64], float]]) -> list[PersonAxis]:
         costs = penalties[given.axes_of([table])[place]]

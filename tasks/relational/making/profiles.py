@@ -60,7 +60,7 @@ class HistoryTables(Linking):
         return self.codings[axis.table].hierarchies[axis.place]
 
     def levels_of(self, node: Node, table: str) -> Node:
-        """Return the levels of one table at a node of all tables."""
+        """Return the part of a joint node that holds the levels of one table's quasi-identifiers."""
         return tuple(node[position] for position in self.axes_of([table]))
 
     @property
@@ -128,7 +128,7 @@ def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str,
 
 
 def seeds_of(given: HistoryTables, table: str, depth: int) -> Lanes:
-    """Return the secret seeds of the digests of a table's rows at one depth, shape (2,)."""
+    """Derive two secret seeds for the digests of a table's rows at one depth, shape (2,)."""
     digits = given.run.secret.keyed("profiles", table, depth)
     return np.array([int(digits[:16], 16), int(digits[16:32], 16)], np.uint64)
 

@@ -21,7 +21,7 @@ from core.histograms.record_rollups import RecordRollUps
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import SuppressionPenalties
-from core.lattice.objectives import LevelPrices, domain_shares, named_objective_value, prices_of
+from core.lattice.objectives import LevelPrices, named_objective_value, prices_of, value_shares
 from core.lattice.search import Search, SearchResult
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
@@ -316,7 +316,7 @@ def test_no_bound_of_prices_is_above_their_sum_also_below_nothing() -> None:
 def test_a_group_covers_its_share_of_the_distinct_values_and_a_single_one_nothing() -> None:
     domain = observed("qid", [1, 1, 1, 2, 3, 4, 5, 6, 7, 8], pa.int64())
     hierarchy = built({"widths": [2, 4]}, domain)
-    assert [domain_shares(hierarchy, domain, level).tolist() for level in range(3)] == [
+    assert [value_shares(hierarchy, domain, level).tolist() for level in range(3)] == [
         [0.0] * 8,
         [0.0, 2 / 8, 2 / 8, 2 / 8, 0.0],
         [3 / 8, 4 / 8, 0.0],
