@@ -36,8 +36,14 @@ def comparable_columns(job: Job) -> list[tuple[str, str]]:
 
 
 def comparable_sql(job: Job, column: str, expression: str) -> str:
-    """Return an SQL expression of a column's pseudonyms, as long as any hash of the same key is."""
-    [stable] = [treatment_kind(one.treatment).stable for one in job.columns.pseudonyms if one.name == column]
+    """Return an SQL expression of a column's pseudonyms, which is equal for equal values under one key.
+
+    A hash may be shorter than another of the same value, and an encrypted number has lost the zeros before it.
+    """
+    [treatment] = [one.treatment for one in job.columns.pseudonyms if one.name == column]
+    if treatment.width:
+        return f"lpad({expression}::VARCHAR, {treatment.width:d}, '0')"
+    stable = treatment_kind(treatment).stable
     return f"left({expression}::VARCHAR, {stable:d})" if stable else f"{expression}::VARCHAR"
 
 

@@ -125,17 +125,17 @@ class HistoryError(PrivacyError):
     def values_fail_classes(cls, most: int) -> HistoryError:
         """No classes of persons keep the promises ``privacy.l`` and ``privacy.t``."""
         return cls(
-            f"No classes of persons keep what privacy.l and privacy.t promise of their values while at most {counted(most, 'person')} are "
-            "left out. Ask for less, or raise suppression.limit; nothing was published."
+            "No classes of persons keep what privacy.l and privacy.t promise of their values while at most "
+            f"{counted(most, 'person')} {verb_of(most, 'are')} left out. Ask for less, or raise suppression.limit; nothing was published."
         )
 
     @classmethod
     def choices_fail(cls, k: int, rows: int, most: int) -> HistoryError:
         """Too many persons have a choice of known rows that fewer than k share, at all levels."""
         return cls(
-            f"Even with every value generalised to * more than {counted(most, 'person')} have a choice of at most {counted(rows, 'row')} "
-            f"of each table that fewer than {k:,} share, by numbers of rows alone. Bound the rows of a person (rows: {{most: n}}), "
-            "raise suppression.limit or lower privacy.k; nothing was published."
+            f"Even with every value generalised to * more than {counted(most, 'person')} {verb_of(most, 'have')} "
+            f"a choice of at most {counted(rows, 'row')} of each table that fewer than {k:,} share, by numbers of rows alone. "
+            "Bound the rows of a person (rows: {most: n}), raise suppression.limit or lower privacy.k; nothing was published."
         )
 
     @classmethod

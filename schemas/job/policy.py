@@ -12,7 +12,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 
@@ -155,8 +155,9 @@ MOST_BYTES = 1_000_000
 
 
 def _folded(name: str) -> str:
-    """Return a column's name without capitals, Unicode forms and blanks around it."""
-    return normalize("NFKC", normalize("NFKC", name).casefold()).strip()
+    """Return a column's name without capitals, Unicode forms, invisible characters and blanks around it."""
+    folded = normalize("NFKC", normalize("NFKC", name).casefold())
+    return "".join(character for character in folded if category(character) != "Cf").strip()
 
 
 class PrivacyFloor(StrictModel):

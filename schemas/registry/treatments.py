@@ -229,6 +229,11 @@ class TreatmentSpec(StrictModel):
         return None
 
     @property
+    def width(self) -> int | None:
+        """Digits to which whole numbers are filled up with zeros before they are treated, if they are."""
+        return None
+
+    @property
     def subject(self) -> str | None:
         """Column that identifies the person of a value; None for treatments that do not ask for persons.
 
@@ -286,6 +291,11 @@ class EncryptTreatment(TreatmentSpec):
     def secret(self) -> Secret:
         """Place of the key."""
         return self.encrypt.key
+
+    @property
+    def width(self) -> int | None:
+        """Digits of the longest number."""
+        return self.encrypt.width
 
 
 class ShiftTreatment(TreatmentSpec):

@@ -195,6 +195,16 @@ def test_rows_have_equal_digests_where_all_that_is_known_of_them_and_below_them_
                 assert answer(connection, text_persons_sql(known_digest_table(UNIT), f"text_{number}", k)) == expected
 
 
+def test_rows_that_exchange_their_values_have_other_digests(connection: duckdb.DuckDBPyConnection) -> None:
+    """If a row had its values' digests by exclusive or and no more, these two persons would have equal sums."""
+    visits: list[Row] = [("v0", "p0", "57", "2028"), ("v1", "p0", "1351", "2517"), ("v2", "p1", "57", "2517"), ("v3", "p1", "1351", "2028")]
+    hold(connection, "person", ["id", "sex", "note"], [("p0", "F", None), ("p1", "F", None)])
+    hold(connection, "visit", ["visit_id", "id", "ward", "icd"], visits)
+    for table, children in ((VISIT, []), (UNIT, [VISIT])):
+        connection.execute(known_digests_sql(table, children, [{"person": ["sex"], "visit": ["ward", "icd"]}]))
+    assert answer(connection, text_persons_sql(known_digest_table(UNIT), "text_0", 2)) == (2, 2)
+
+
 def test_persons_alone_with_their_text_and_those_below_k_are_counted(connection: duckdb.DuckDBPyConnection) -> None:
     hold(connection, row_text_table(UNIT), ["text"], [(1,), (2,), (2,), (3,), (3,), (3,), (4,)])
     assert [answer(connection, text_persons_sql(row_text_table(UNIT), "text", k)) for k in (1, 2, 3, 4)] == [(2, 0), (2, 2), (2, 4), (2, 7)]

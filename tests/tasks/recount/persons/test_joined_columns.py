@@ -14,6 +14,7 @@ from core.recount.joined_columns import (
     MOST_ROUNDS,
     columns_that_meet,
     comparable_columns,
+    comparable_sql,
     joined_counts_sql,
     joined_rows_sql,
     joining_round_sql,
@@ -102,6 +103,21 @@ def test_columns_meet_by_values() -> None:
     assert columns_that_meet("abcde", [("a", "c"), ("b", "d"), ("c", "d")]) == [("a", "b", "c", "d")]
     assert columns_that_meet("abcd", [("c", "d"), ("b", "a")]) == [("a", "b"), ("c", "d")]
     assert columns_that_meet("ab", []) == []
+
+
+def test_encrypted_numbers_are_equal_with_the_zeros_that_they_lost() -> None:
+    def number(name: str, **settings: Any) -> dict[str, Any]:
+        return {"name": name, "treatment": {"encrypt": {"key": {"env": "ONE"}, "alphabet": "digits", **settings}}}
+
+    identifiers = [number("a", width=7), number("b"), number("c", width=6)]
+    job = Job.model_validate(
+        job_of(columns={"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2]}}], "identifiers": identifiers})
+    )
+    made = {name: comparable_sql(job, name, name) for name in "abc"}
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES (12345, '0012345', 12345), (123456, NULL, 123456)) AS t(a, b, c)")
+        met = [connection.execute(meeting_sql("t", made[one], made[other])).fetchall() for one, other in ("ab", "ac", "bc")]
+    assert met == [[(True,)], [(False,)], [(False,)]]
 
 
 def test_which_pseudonyms_may_be_those_of_one_value() -> None:
