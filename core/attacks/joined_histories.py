@@ -44,7 +44,8 @@ def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
     """Return SQL that makes a table of row digests, referring rows included; run the children's first.
 
     It is correct because digests of rows are summed before they are joined, with their number, so that equal multisets of rows give equal
-    sums. A digest has 64 bits: two rows that differ are taken for one with a chance of 1 in 2^64.
+    sums. A digest has 64 bits: two rows that differ are taken for one with a chance of 1 in 2^64. DuckDB joins the digests of several values
+    by exclusive or. The outer digest makes sums differ where rows exchange values.
 
     Args:
         table: The table.
@@ -65,7 +66,7 @@ def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
         joins.append(f"LEFT JOIN ({rows}) AS c{place} ON {same}")
         told += [f"coalesce(c{place}.many, 0)", f"coalesce(c{place}.digests, 0)"]
     selected = "".join(f"t.{column} AS {table.at(column)}, " for column in table.linking)
-    statement = f"SELECT {selected}hash({', '.join(told) or '0'}) AS digest"
+    statement = f"SELECT {selected}hash(hash({', '.join(told) or '0'})) AS digest"
     return f"CREATE OR REPLACE TEMP TABLE {row_digest_table(table)} AS {statement} FROM {table.relation} AS t {' '.join(joins)}"
 
 

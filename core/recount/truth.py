@@ -141,7 +141,7 @@ def released_digests(release: RecordRelation, parts: Sequence[DigestPart]) -> Gr
         parts: Of the digest; at least one.
     """
     copies = f", r.{release.copies} AS copies" if release.copies else ""
-    selected = f"SELECT {joint_digest([part.released for part in parts])} AS digest{copies} FROM {release.relation} AS r"
+    selected = f"SELECT {_row_digest([part.released for part in parts])} AS digest{copies} FROM {release.relation} AS r"
     return _digests(selected, release._replace(copies="copies" if copies else ""))
 
 
@@ -152,7 +152,15 @@ def source_digests(source: str, parts: Sequence[DigestPart]) -> Groups:
     """
     # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
-    return _digests(f"SELECT {joint_digest([part.source for part in parts])} AS digest FROM {source} AS s {joins}", RecordRelation(source))
+    return _digests(f"SELECT {_row_digest([part.source for part in parts])} AS digest FROM {source} AS s {joins}", RecordRelation(source))
+
+
+def _row_digest(columns: Sequence[str]) -> str:
+    """Return the SQL expression for the digest of a record, of which sums are made.
+
+    DuckDB joins the digests of several values by exclusive or. The outer digest makes sums differ where records exchange values.
+    """
+    return f"hash({joint_digest(columns)})"
 
 
 def _digests(selected: str, records: RecordRelation) -> Groups:

@@ -110,8 +110,7 @@ def known_digests_sql(table: ReadTable, children: Sequence[ReadTable], known: Se
 
     def digest(number: int, columns: Mapping[str, Sequence[str]]) -> str:
         below = [f"{alias_of(child)}.{of_rows}" for child in children if child.name in columns for of_rows in ("many", f"text_{number}")]
-        # DuckDB joins the digests of several values by exclusive or. Without a further one, sums would often stay equal where rows
-        # exchange their values.
+        # DuckDB joins the digests of several values by exclusive or. The outer digest makes sums differ where rows exchange values.
         return f"hash({record_digest_sql([*(f'm.{name}' for name in columns[table.name]), *below])}) AS text_{number}"
 
     def sums(child: ReadTable) -> str:
