@@ -44,8 +44,8 @@ def rows_sql(table: JoinedTable, children: Sequence[JoinedTable]) -> str:
     """Return SQL that makes a table of row digests, referring rows included; run the children's first.
 
     It is correct because digests of rows are summed before they are joined, with their number, so that equal multisets of rows give equal
-    sums. A digest has 64 bits: two rows that differ are taken for one with a chance of 1 in 2^64. DuckDB joins the digests of several values
-    by exclusive or. The outer digest makes sums differ where rows exchange values.
+    sums. A digest has 64 bits: two rows that differ are taken for one with a chance of 1 in 2^64. DuckDB joins the digests of several
+    values by exclusive or. The outer digest makes sums differ where rows exchange values.
 
     Args:
         table: The table.

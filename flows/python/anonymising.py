@@ -109,6 +109,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
 
     def made() -> tuple[dict[str, Any], AnonymisedTables]:
         from flows.python.frames import read_frame, write_frame
+        from schemas.relational.fitting import raw_linking_columns
         from schemas.relational.manifest import files_by_table
         from tasks.store.files import random_temporary_folder
 
@@ -118,7 +119,7 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
             kinds = {}
             for number, (name, frame) in enumerate(frames.items()):
                 path = folder / f"table-{number}.parquet"
-                kinds[name] = write_frame(frame, path)
+                kinds[name] = write_frame(frame, path, raw_linking_columns(data["tables"][name]))
                 data["tables"][name] |= {"source": {"path": glob.escape(str(path)), "format": "parquet"}}
             data |= {"target": str(folder / "releases"), "work": str(folder / "work")}
             published: PublishedTables = run_tables_job(scratch_job(given_job(data, given.folder)), settings)

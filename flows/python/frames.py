@@ -6,7 +6,7 @@ None of these packages is imported unless the process already uses it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 Back = Callable[[Any], Any]
 
 
-def write_frame(frame: Any, path: Path) -> Back:
+def write_frame(frame: Any, path: Path, linking: Collection[str] = ()) -> Back:
     """Write a table as Parquet; return a function that turns an Arrow table into a table of its kind.
 
     Args:
         frame: A DataFrame or LazyFrame of Polars, a DataFrame of pandas, a Table, RecordBatch or RecordBatchReader of Arrow, or whatever
             else gives a stream of Arrow's (``__arrow_c_stream__``).
         path: The file, in a folder that is private.
+        linking: Columns of keys and references.
 
     Returns:
         What makes a table of Arrow the same kind; streams of others become tables.
@@ -43,7 +44,7 @@ def write_frame(frame: Any, path: Path) -> Back:
         return write_polars(polars, frame, path)
     if (pandas := _used("pandas")) and isinstance(frame, pandas.DataFrame):
         _check_names([str(name) for name in frame.columns])
-        table = table_of_pandas(frame)
+        table = table_of_pandas(frame, linking)
         _write_arrow([table], table.schema, path)
         return back_to_pandas(pandas, frame, table.schema)
     if isinstance(frame, pa.RecordBatch | pa.Table):

@@ -5,7 +5,8 @@ Nullable numbers, texts, categories and objects keep their types.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors.tables import FrameError
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 
 
-def table_of_pandas(frame: Any) -> pa.Table:
+def table_of_pandas(frame: Any, linking: Collection[str] = ()) -> pa.Table:
     """Convert a pandas frame to an Arrow table without its index, or raise FrameError.
+
+    Args:
+        frame: The frame.
+        linking: Columns of keys and references, whose whole numbers pandas holds as floats where some are missing.
 
     Raises:
         FrameError: a column holds values of several types, or of a type that is not read.
@@ -31,6 +36,9 @@ def table_of_pandas(frame: Any) -> pa.Table:
     for field, dtype in zip(table.schema, frame.dtypes, strict=True):
         if isinstance(field.type, pa.BaseExtensionType):
             raise FrameError.no_such_type(field.name, str(dtype))
+        if field.name in linking and pa.types.is_floating(field.type):
+            with suppress(pa.ArrowInvalid):
+                table = table.set_column(table.schema.get_field_index(field.name), field.name, table[field.name].cast(pa.int64()))
     return table
 
 

@@ -114,6 +114,11 @@ def column_list(value: object) -> list[str]:
     return [str(part) for part in value if isinstance(part, str) and part] if isinstance(value, list | tuple) else []
 
 
+def raw_linking_columns(table: Mapping[str, Any]) -> list[str]:
+    """Return the columns of a raw table's key and references, without validation."""
+    return [column for written in (table.get("key"), *_mapping(table.get("references"))) for column in column_list(written)]
+
+
 def table_faults(job: Mapping[str, Any]) -> list[str]:
     """Return a message for each conflict between the parts of a job of several tables."""
     faults = list[str]()

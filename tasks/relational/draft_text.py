@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
@@ -228,7 +228,7 @@ def drafted_role(table: DraftedTable, proposal: Proposal) -> str:
 
 def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
     """Return the draft as JSON-compatible values: keys, references, roles and questions."""
-    tables = {
+    tables: dict[str, dict[str, Any]] = {
         table.name: {
             "key": table.key or None,
             "references": table.references,
@@ -247,7 +247,8 @@ def draft_content(drafted: DraftedTables, out: Path) -> dict[str, object]:
     questions = [
         {"table": one.table, "columns": list(one.columns), "question": one.question, "safest": one.safest} for one in drafted.questions
     ]
-    return {"unit": drafted.tree.unit, "tables": tables, "questions": questions, "job": str(out)}
+    columns = [{"table": name} | one for name, table in tables.items() for one in table["columns"]]
+    return {"unit": drafted.tree.unit, "tables": tables, "columns": columns, "questions": questions, "job": str(out)}
 
 
 def _names(proposals: Sequence[Proposal]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from tasks.recount.table_values import uncounted_values
 from tasks.recount.tables import WrittenTables, count_source_rows, originals_at_hand, recount_tables
 from tasks.relational.stated_figures import count_faults, source_faults, tables_report_faults, tables_stated_faults
 from tasks.release.files import DATA, SUFFIXES, is_listed
-from tasks.release.manifest import check_names, check_no_links, tables_manifest_of
+from tasks.release.manifest import check_names, check_no_links, content_or_nothing, tables_manifest_of
 from tasks.store.keys import fingerprint_of, read_secrets
 from tasks.store.work_folder import temporary_folder_of
 from tasks.verification.entries import content_faults, entry_faults, folder_faults, other_tables_job_note
@@ -68,15 +69,7 @@ def figures_of_tables(verified: VerifiedTables) -> dict[str, Any]:
 
 def read_tables_manifest(release: Path) -> TablesManifest:
     """Read the manifest of a release of several tables; raise ``StorageError`` if it is altered."""
-    return written_manifest(_manifest_bytes(release), str(release))
-
-
-def _manifest_bytes(release: Path) -> bytes:
-    """Return what the manifest's file holds; nothing if it cannot be read."""
-    try:
-        return content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
-    except OSError:
-        return b""
+    return written_manifest(content_or_nothing(release), str(release))
 
 
 def written_manifest(content: bytes, place: str) -> TablesManifest:
@@ -95,8 +88,14 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
 
 def _manifest_to_verify(release: Path) -> TablesManifest:
     """Read the manifest of a release that is verified: what was altered in it is a fault of the release."""
-    content = _manifest_bytes(release)
-    manifest = tables_manifest_of(content, str(release))
+    content = content_or_nothing(release)
+    try:
+        manifest = tables_manifest_of(content, str(release))
+    except StorageError:
+        if not (release / DATA).is_dir():
+            raise
+        is_there = os.path.lexists(release / MANIFEST)
+        raise VerificationError(f"'{release}'", [f"{MANIFEST} {'cannot be read as a manifest' if is_there else 'is missing'}"]) from None
     if faults := content_faults(content, manifest):
         raise VerificationError(f"'{release}'", faults)
     check_names(str(release), manifest.listed)

@@ -63,30 +63,51 @@ def is_release_of_tables(release: Path) -> bool:
 
     Whether it is complete is checked later.
     """
+    return is_manifest_of_tables(content_or_nothing(release))
+
+
+def content_or_nothing(release: Path) -> bytes:
+    """Return the bytes of a release's manifest file; none if it cannot be read."""
     try:
-        return is_manifest_of_tables(content_of(release / MANIFEST, MOST_BYTES, may_be_link=False))
+        return content_of(release / MANIFEST, MOST_BYTES, may_be_link=False)
     except OSError:
-        return False
+        return b""
+
+
+_OF_TABLES = {"unit", "tables", "histories"}
 
 
 def is_manifest_of_tables(content: bytes) -> bool:
     """Return whether the bytes look like a manifest of several tables; False if invalid."""
+    # Only an escape could spell the key in another way. So a manifest of one table is not read a second time.
+    return (b"histories" in content or b"\\" in content) and _keys_of(content) >= _OF_TABLES
+
+
+def _keys_of(content: bytes) -> set[str]:
+    """Return the keys of a manifest; none if it is no manifest."""
     try:
-        # Only an escape could spell the key in another way. So a manifest of one table is not read a second time.
-        read = json.loads(content) if (b"histories" in content or b"\\" in content) and is_small_enough_to_parse(content) else None
+        read = json.loads(content) if is_small_enough_to_parse(content) else None
     except (ValueError, RecursionError):
-        return False
-    return isinstance(read, dict) and {"unit", "tables", "histories"} <= read.keys()
+        return set()
+    return set(read) if isinstance(read, dict) else set()
 
 
 def is_of_tables_as_its_job(release: Path, job: Path | GivenJob | None, overrides: Sequence[str]) -> bool:
-    """Return whether a release is of several tables; raise if its job is of the other kind."""
-    of_tables = is_release_of_tables(release)
-    if job is None:
+    """Return whether a release is of several tables; raise if its job is of the other kind.
+
+    Of a release whose manifest does not show it, the job decides, and whoever reads the release reports the damage.
+    """
+    content = content_or_nothing(release)
+    of_tables = is_manifest_of_tables(content)
+    if job is None or not release.is_dir():
         return of_tables
-    if is_of_one_table(job, overrides) if of_tables else (release / MANIFEST).is_file() and is_of_tables(job, overrides):
-        raise StorageError.other_kind(str(release), of_tables=of_tables)
-    return of_tables
+    if of_tables and is_of_one_table(job, overrides):
+        raise StorageError.other_kind(str(release), of_tables=True)
+    if of_tables or not is_of_tables(job, overrides):
+        return of_tables
+    if (keys := _keys_of(content)) and not keys & _OF_TABLES:
+        raise StorageError.other_kind(str(release), of_tables=False)
+    return True
 
 
 def manifest_content(release: Path) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from data.hospital import make_hospital
 from flows.tables import tables
 from flows.terminal.tables import coarse_tables_advice, plan_lines
 from schemas.errors.base import JobError, StorageError
+from schemas.errors.tables import RelationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.draft import draft_tables
 from tasks.relational.draft_text import draft_content, drafted_table_sentences
@@ -57,6 +59,8 @@ def test_keys_and_references_are_proposed_from_names_and_values(made: Path, tmp_
     }
     content = draft_content(drafted, out)
     assert content["unit"] == "person"
+    flat = [one | {"table": name} for name, table in content["tables"].items() for one in table["columns"]]  # type: ignore[attr-defined]
+    assert content["columns"] == flat
     for name, table in content["tables"].items():  # type: ignore[attr-defined]
         roles = {one["name"]: one["role"] for one in table["columns"]}
         assert [column for column, role in roles.items() if role == "key"] == job.tables[name].key
@@ -104,6 +108,22 @@ def test_tables_in_memory_come_back_as_what_they_were() -> None:
     assert proved.report is not None
     with pytest.raises(JobError, match="'visit' are in the job or among the tables given"):
         skald.anonymise({name: source[name] for name in ("person", "condition")}, job)
+
+
+def test_references_of_pandas_may_lack_values_which_make_floats_of_whole_numbers() -> None:
+    job = {key: deepcopy(JOB[key]) for key in ("tables", "privacy", "suppression")}
+    for table in job["tables"].values():
+        del table["source"]
+    source = {name: table.to_pandas() for name, table in hospital_tables(200, 1).items()}
+    source["visit"]["visit_id"] = source["visit"]["visit_id"].str[1:].astype("int64")
+    source["condition"]["visit_id"] = source["condition"]["visit_id"].str[1:].astype("float64")
+    assert source["condition"]["visit_id"].isna().any()
+    tables, _ = skald.anonymise(source, job)
+    assert {type(table) for table in tables.values()} == {pd.DataFrame}
+    assert set(tables["condition"]["visit_id"].dropna()) <= set(tables["visit"]["visit_id"])
+    source["condition"].loc[0, "visit_id"] = 0.5
+    with pytest.raises(RelationError, match="of type double and 'visit_id' of 'visit', to which it refers, of int64"):
+        skald.anonymise(source, job)
 
 
 def test_a_draft_bounds_rows_so_that_it_runs(made: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import skald
 from flows.commands.tables import report_of_tables
 from flows.tables import tables
 from schemas.errors.base import SourceError, StorageError, VerificationError
@@ -115,6 +116,37 @@ def test_what_is_altered_in_a_release_is_noticed(tmp_path: Path, source: dict[st
         verify_tables(job, made.folder)
     with pytest.raises(StorageError, match="altered"):
         tables(path, ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (b"{", b"[", "cannot be read as a manifest"),
+        (b'"histories"', b'"hisuories"', "cannot be read as a manifest"),
+        (b'"format": 3', b'"format": x', "cannot be read as a manifest"),
+        (b"", b"", "is missing"),
+    ],
+)
+def test_a_damaged_manifest_makes_no_release_of_one_table(
+    tmp_path: Path, source: dict[str, pa.Table], before: bytes, after: bytes, said: str
+) -> None:
+    path = hospital_job(tmp_path, source)
+    folder = tables(path, ()).folder
+    content = (folder / "manifest.json").read_bytes()
+    assert before in content
+    (folder / "manifest.json").unlink()
+    if before:
+        (folder / "manifest.json").write_bytes(content.replace(before, after, 1))
+    for job in (path, None):
+        with pytest.raises(VerificationError, match=rf"manifest\.json {said}"):
+            skald.verify(folder, job)
+    for part in (folder / "data").rglob("*.parquet"):
+        part.unlink()
+    for kept in (folder / "data").iterdir():
+        kept.rmdir()
+    (folder / "data").rmdir()
+    with pytest.raises(StorageError, match="is not a release"):
+        skald.verify(folder, path)
 
 
 def resealed(folder: Path, **parts: Any) -> None:
