@@ -11,6 +11,7 @@ import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,9 +51,22 @@ def key_fingerprints(job: Job) -> dict[str, str]:
                 found[one.name] = _fingerprint(job, one.treatment, secret)
         except RefusedError as error:
             faults.append(f"column '{one.name}': {error}")
-    if faults:
+    if faults := faults or _renamed_key_faults(job, found):
         raise PseudonymError.refused(faults)
     return found
+
+
+def _renamed_key_faults(job: Job, fingerprints: Mapping[str, str]) -> list[str]:
+    """Return a message for each two encrypted columns whose keys are equal and are named by two places.
+
+    The recount knows the places only. It counts such columns together where they name one place.
+    """
+    encrypted = [one for one in job.columns.pseudonyms if one.name in fingerprints and treatment_kind(one.treatment).meets == "by chance"]
+    return [
+        f"columns '{one.name}' and '{other.name}': their keys are equal; name one place in both, or give them keys that differ"
+        for one, other in combinations(encrypted, 2)
+        if fingerprints[one.name] == fingerprints[other.name] and one.treatment.secret != other.treatment.secret
+    ]
 
 
 def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:

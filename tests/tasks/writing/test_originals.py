@@ -62,6 +62,22 @@ def test_what_is_encrypted_comes_back_by_the_key_that_the_run_began_with(job: Jo
             refused()
 
 
+def test_two_encrypted_columns_name_one_key_by_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_key(**place: str) -> Job:
+        treatments = {"ssn": TREATMENTS["ssn"], "mother": {"encrypt": {"key": place, "alphabet": "digits"}}}
+        identifiers = [{"name": name, "treatment": treatment} for name, treatment in treatments.items()]
+        columns = {"identifiers": identifiers, "linkable": list(treatments), "sensitive": []}
+        return load_job(write_job(tmp_path, job_of(columns=job_of()["columns"] | columns)))
+
+    monkeypatch.setenv("SKALD_TEST_KEY", "5ecret-of-the-hospital-0123456789abcdef")
+    monkeypatch.setenv("SKALD_SECOND_KEY", "5ecret-of-the-hospital-0123456789abcdef")
+    assert len(set(key_fingerprints(with_key(**KEY)).values())) == 1
+    with pytest.raises(PseudonymError, match="columns 'ssn' and 'mother': their keys are equal"):
+        key_fingerprints(with_key(env="SKALD_SECOND_KEY"))
+    monkeypatch.setenv("SKALD_SECOND_KEY", "another-of-the-hospital-0123456789abcdef")
+    assert len(set(key_fingerprints(with_key(env="SKALD_SECOND_KEY")).values())) == 2
+
+
 def test_tokens_come_back_by_their_vault_and_only_those_that_it_gave(job: Job, tmp_path: Path) -> None:
     with pytest.raises(PseudonymError, match=r"column 'email': .* names a vault that does not exist"):
         reveal(job, "email", ["f" * 32])
