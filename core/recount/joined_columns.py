@@ -62,25 +62,11 @@ def columns_that_meet(columns: Sequence[str], meeting: Sequence[tuple[str, str]]
     return [one for one in found if len(one) > 1]
 
 
-def published_rows_sql(source: str, qids: Sequence[str], table: str, links: Sequence[str]) -> str:
-    """Return SQL of the published ``combination`` and pseudonyms ``link_0`` … with ``records``.
-
-    Args:
-        source: What is read, such as ``read_parquet([…])``.
-        qids: Quoted names of the published quasi-identifiers.
-        table: The table of the published combinations.
-        links: Expressions of the pseudonyms over the columns of ``source``.
-    """
-    same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
-    named = ", ".join(f"{link} AS link_{number}" for number, link in enumerate(links))
-    return f"SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {table} AS c ON {same} GROUP BY ALL"
-
-
 def joined_rows_sql(published: str, person_pseudonyms: str, links: Sequence[str]) -> str:
     """Return SQL that makes ``joined_rows``: what is published of each person, with the digest ``seen``.
 
     Args:
-        published: From ``published_rows_sql``.
+        published: From ``core.recount.linked.published_rows_sql``.
         person_pseudonyms: From ``core.recount.linked.person_pseudonyms_sql``; without it, every pseudonym is a person.
         links: Expressions of the pseudonyms over ``link_0`` … of these.
     """
@@ -134,7 +120,7 @@ def joined_counts_sql(count: int, k: int, published: str, person_pseudonyms: str
     Args:
         count: Number of columns.
         k: How many people must share what is seen of each.
-        published: From ``published_rows_sql``.
+        published: From ``core.recount.linked.published_rows_sql``.
         person_pseudonyms: From ``core.recount.linked.person_pseudonyms_sql``; without it, every pseudonym is a person.
         unlinked_are_persons: Whether every record without a pseudonym is a person then too; else it is nobody's.
     """

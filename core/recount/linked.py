@@ -76,6 +76,20 @@ def person_pseudonyms_sql(combinations: str, class_table: str, person_table: str
     )"""
 
 
+def published_rows_sql(source: str, qids: Sequence[str], table: str, links: Sequence[str]) -> str:
+    """Return SQL of the published ``combination`` and pseudonyms ``link_0`` … with ``records``.
+
+    Args:
+        source: What is read, such as ``read_parquet([…])``.
+        qids: Quoted names of the published quasi-identifiers.
+        table: The table of the published combinations.
+        links: Expressions of the pseudonyms over the columns of ``source``.
+    """
+    same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
+    named = ", ".join(f"{link} AS link_{number}" for number, link in enumerate(links))
+    return f"SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {table} AS c ON {same} GROUP BY ALL"
+
+
 def linked_sql(
     source: str,
     qids: Sequence[str],
@@ -104,15 +118,13 @@ def linked_sql(
         unlinked_are_persons: Whether every record without a pseudonym is a person then too; else it is nobody's.
     """
     keys = ", ".join(f"link_{number}" for number in range(len(link_columns)))
-    named = ", ".join(f"s.{link}::VARCHAR AS link_{number}" for number, link in enumerate(link_columns))
-    same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
+    published = published_rows_sql(source, qids, combinations, [f"s.{link}::VARCHAR" for link in link_columns])
     there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(link_columns)))
     person, own, whose, loose, unexpected = (
         _owned(keys, there, person_pseudonyms) if person_pseudonyms else _alone(keys, there, unlinked_are_persons)
     )
     return f"""
-        CREATE OR REPLACE TEMP TABLE linked_records AS
-            SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {combinations} AS c ON {same} GROUP BY ALL;
+        CREATE OR REPLACE TEMP TABLE linked_records AS {published};
         WITH records AS (FROM linked_records),
         members AS (FROM records WHERE {there}),
         sets AS (SELECT {keys}, count(*) AS size, bit_xor({DIGEST}) AS digest FROM members GROUP BY ALL),

@@ -18,9 +18,8 @@ from core.recount.joined_columns import (
     joined_rows_sql,
     joining_round_sql,
     meeting_sql,
-    published_rows_sql,
 )
-from core.recount.linked import LinkCount, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons
+from core.recount.linked import LinkCount, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons, published_rows_sql
 from core.recount.people import (
     PersonCount,
     combinations_sql,

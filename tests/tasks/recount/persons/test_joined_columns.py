@@ -19,9 +19,8 @@ from core.recount.joined_columns import (
     joined_rows_sql,
     joining_round_sql,
     meeting_sql,
-    published_rows_sql,
 )
-from core.recount.linked import LinkCount, person_pseudonyms_sql
+from core.recount.linked import LinkCount, person_pseudonyms_sql, published_rows_sql
 from core.recount.people import combinations_sql
 from schemas.job.job import Job
 from tests.jobs import job_of
