@@ -1,8 +1,9 @@
-"""The recount of columns with equal pseudonyms: how many persons share what joins show.
+"""The recount of linking columns together: how many persons share what joins show.
 
-Patients and their mothers, or doctors who are patients, have equal pseudonyms in two columns under one key. An attacker joins the records
-over them, as often as there are equal pseudonyms. What is seen of a record is its combination, and by column what is seen of all records
-that it is joined to. So digests of records and of pseudonyms are made of each other in turn, until they tell no more records apart.
+Patients and their mothers, or doctors who are patients, have equal pseudonyms in two columns under one key. Patients and households stand
+beside each other in one record. An attacker joins the records over all of these, as often as there are equal pseudonyms. What is seen of a
+record is its combination, and by column what is seen of all records that it is joined to. So digests of records and of pseudonyms are made
+of each other in turn, until they tell no more records apart.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from schemas.registry.treatment_kinds import treatment_kind
 MOST_ROUNDS = 64
 """Joins one after the other. Who knows what is farther away from one record is not thought of."""
 ROWS, SEEN = "joined_rows", "seen_of_pseudonyms"
+
+Link = tuple[str, ...]
+"""Columns whose pseudonyms link records together: a column, or those that name a person."""
 
 
 def comparable_columns(job: Job) -> list[tuple[str, str]]:
@@ -47,19 +51,54 @@ def comparable_sql(job: Job, column: str, expression: str) -> str:
     return f"left({expression}::VARCHAR, {stable:d})" if stable else f"{expression}::VARCHAR"
 
 
+def link_sql(job: Job, columns: Link, expressions: Sequence[str], kind: int) -> str:
+    """Return an SQL expression of the pseudonyms in columns that link together; null where one of them is.
+
+    Args:
+        job: Says how they are made.
+        columns: Their names.
+        expressions: What DuckDB reads them as.
+        kind: The same number for columns whose pseudonyms may be compared.
+    """
+    if len(columns) == 1:
+        return f"'{kind:d}:' || {comparable_sql(job, columns[0], expressions[0])}"
+    return " || ".join([f"'{kind:d}:'", *(f"length({one}::VARCHAR) || ':' || {one}::VARCHAR" for one in expressions)])
+
+
 def meeting_sql(source: str, one: str, other: str) -> str:
     """Return SQL that says whether two expressions have a value in common."""
     first, second = (f"(SELECT {link} AS link FROM {source})" for link in (one, other))
     return f"SELECT count(*) > 0 FROM {first} SEMI JOIN {second} USING (link)"
 
 
-def columns_that_meet(columns: Sequence[str], meeting: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
-    """Return the groups of several columns that pairs connect, in the order of the columns."""
-    group = {name: name for name in columns}
-    for one, other in meeting:
-        group = {name: group[one] if of == group[other] else of for name, of in group.items()}
-    found = [tuple(name for name in columns if group[name] == of) for of in dict.fromkeys(group.values())]
-    return [one for one in found if len(one) > 1]
+def crossing_sql(source: str, one: str, other: str) -> str:
+    """Return SQL that says whether two expressions of links tell more together than each by itself.
+
+    They do not where they link the same records, nor where one of them links none.
+    """
+    return f"""
+        WITH pairs AS (
+            SELECT one, other, count(*) AS records FROM (SELECT {one} AS one, {other} AS other FROM {source})
+            WHERE one IS NOT NULL OR other IS NOT NULL GROUP BY ALL
+        ),
+        counted AS (
+            SELECT count(*) AS pairs, count(DISTINCT one) AS ones, count(DISTINCT other) AS others, count(one) AS with_one,
+                count(other) AS with_other, coalesce(sum(records) FILTER (one IS NOT NULL), 0) AS records_of_one,
+                coalesce(sum(records) FILTER (other IS NOT NULL), 0) AS records_of_other
+            FROM pairs
+        )
+        SELECT NOT (records_of_one = ones OR records_of_other = others
+            OR (pairs = ones AND pairs = others AND pairs = with_one AND pairs = with_other))
+        FROM counted
+    """
+
+
+def connected(links: Sequence[Link], pairs: Sequence[tuple[Link, Link]]) -> list[list[Link]]:
+    """Return the groups of links that pairs connect, in the order of the links."""
+    group = {one: one for one in links}
+    for one, other in pairs:
+        group = {link: group[one] if of == group[other] else of for link, of in group.items()}
+    return [[link for link in links if group[link] == of] for of in dict.fromkeys(group.values())]
 
 
 def joined_rows_sql(published: str, person_pseudonyms: str, links: Sequence[str]) -> str:
@@ -68,7 +107,7 @@ def joined_rows_sql(published: str, person_pseudonyms: str, links: Sequence[str]
     Args:
         published: From ``core.recount.linked.published_rows_sql``.
         person_pseudonyms: From ``core.recount.linked.person_pseudonyms_sql``; without it, every pseudonym is a person.
-        links: Expressions of the pseudonyms over ``link_0`` … of these.
+        links: From ``link_sql``, over ``link_0`` … of these.
     """
     named = ", ".join(f"{link} AS link_{number}" for number, link in enumerate(links))
     rows = person_pseudonyms or f"(SELECT *, NULL::UBIGINT AS person FROM ({published}))"
@@ -92,33 +131,37 @@ def _set_digest(member: str, aggregate: str = "") -> str:
     return " || '.' || ".join(f"{aggregate}(md5_number_{half}({member}))" for half in ("lower", "upper"))
 
 
-def joining_round_sql(count: int) -> Iterator[str]:
+def joining_round_sql(link_count: int) -> Iterator[str]:
     """Yield SQL statements that add what a further join shows; the last one counts different records.
 
     It is right because only what is seen of others enters, each of them once and in any order, and nothing that was told apart is made
     equal again. A record without a pseudonym in a column is joined to no other there.
 
     Args:
-        count: Number of columns.
+        link_count: Number of links of each record.
     """
     members = " UNION ALL ".join(
-        f"SELECT link_{number} AS link, {_member(number)} AS member FROM {ROWS} WHERE link_{number} IS NOT NULL" for number in range(count)
+        f"SELECT link_{number} AS link, {_member(number)} AS member FROM {ROWS} WHERE link_{number} IS NOT NULL"
+        for number in range(link_count)
     )
     digest, each = _set_digest("member", "bit_xor"), f"SELECT DISTINCT * FROM ({members})"
     yield f"CREATE OR REPLACE TEMP TABLE {SEEN} AS SELECT link, {digest} AS seen FROM ({each}) GROUP BY link"
-    joins = " ".join(f"LEFT JOIN {SEEN} AS s{number} ON s{number}.link = r.link_{number}" for number in range(count))
+    joins = " ".join(f"LEFT JOIN {SEEN} AS s{number} ON s{number}.link = r.link_{number}" for number in range(link_count))
     parts = " || ':' || ".join(
-        ["r.seen", *(f"coalesce(s{number}.seen, {_set_digest(_member(number, 'r.seen'))})" for number in range(count))]
+        ["r.seen", *(f"coalesce(s{number}.seen, {_set_digest(_member(number, 'r.seen'))})" for number in range(link_count))]
     )
     yield f"CREATE OR REPLACE TEMP TABLE {ROWS} AS SELECT r.* REPLACE (md5({parts}) AS seen) FROM {ROWS} AS r {joins}"
     yield f"SELECT count(DISTINCT seen) FROM {ROWS}"
 
 
-def joined_counts_sql(count: int, k: int, published: str, person_pseudonyms: str, *, unlinked_are_persons: bool) -> str:
+def joined_counts_sql(
+    column_count: int, link_count: int, k: int, published: str, person_pseudonyms: str, *, unlinked_are_persons: bool
+) -> str:
     """Return SQL on ``joined_rows`` that yields the fields of ``LinkCount`` after ``known``.
 
     Args:
-        count: Number of columns.
+        column_count: Number of columns of pseudonyms.
+        link_count: Number of links of each record.
         k: How many people must share what is seen of each.
         published: From ``core.recount.linked.published_rows_sql``.
         person_pseudonyms: From ``core.recount.linked.person_pseudonyms_sql``; without it, every pseudonym is a person.
@@ -126,13 +169,13 @@ def joined_counts_sql(count: int, k: int, published: str, person_pseudonyms: str
     """
     person = "person" if person_pseudonyms else "link"
     held = " UNION ALL ".join(
-        f"SELECT link_{number} AS link, person, {_member(number)} AS member, records FROM {ROWS}" for number in range(count)
+        f"SELECT link_{number} AS link, person, {_member(number)} AS member, records FROM {ROWS}" for number in range(link_count)
     )
     others = "0" if person_pseudonyms or not unlinked_are_persons else "records"
     whose = f"person IS DISTINCT FROM {NOBODY}"
     unexpected = "0"
     if person_pseudonyms:
-        links = ", ".join(f"link_{number}" for number in range(count))
+        links = ", ".join(f"link_{number}" for number in range(column_count))
         kept = f"SELECT combination, {links}, sum(records) FROM {person_pseudonyms} GROUP BY ALL"
         unexpected = f"(SELECT count(*) FROM ((({published}) EXCEPT ({kept})) UNION ALL (({kept}) EXCEPT ({published}))))"
     return f"""

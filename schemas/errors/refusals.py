@@ -14,13 +14,13 @@ class LinkedError(PrivacyError):
     def below_k(cls, columns: Sequence[str], below: int, people: int, smallest: int, k: int, unit: str, remedy: str) -> LinkedError:
         """Fewer than k people share the set of classes of their linked records.
 
-        ``remedy`` is what would keep k, if there is such a setting.
+        ``remedy`` is what would keep k.
         """
         return cls(
             f"The pseudonyms of {listed(columns)} show which records belong together: {counted(below, unit)} of {people:,} "
             f"{verb_of(below, 'share')} the set "
-            f"of combinations that all their records are in with fewer than k = {k:,}, the least {smallest:,}. Leave the column out, "
-            f"{remedy and f'{remedy}, '}or accept it by name, as columns.linkable: [{', '.join(columns)}]; nothing was published."
+            f"of combinations that all their records are in with fewer than k = {k:,}, the least {smallest:,}. {remedy}, "
+            f"or accept it by name, as columns.linkable: [{', '.join(columns)}]; nothing was published."
         )
 
 

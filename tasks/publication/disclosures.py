@@ -49,9 +49,9 @@ def check_linked(job: Job, recount: Recount) -> None:
     """Raise ``LinkedError`` if fewer than k have a set of linked classes, unless the job accepts that."""
     for one in exposing_links(job, recount.linked):
         unit = "person" if job.columns.person else "pseudonym"
-        remedy = "" if one.columns in job.columns.links else "give each a key or vault of its own"
+        remedy = "Leave the column out" if one.columns in job.columns.links else "Leave one of these columns out"
         if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell":
-            remedy = "ask for method.linked: keep"
+            remedy += ", ask for method.linked: keep"
         raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, remedy)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import duckdb
@@ -11,15 +12,17 @@ import pyarrow.parquet as pq
 from core.recount.groups import TogetherCount, combination_counts_sql, combined_groups, contents_sql, person_combination_counts_sql
 from core.recount.joined_columns import (
     MOST_ROUNDS,
-    columns_that_meet,
+    Link,
     comparable_columns,
-    comparable_sql,
+    connected,
+    crossing_sql,
     joined_counts_sql,
     joined_rows_sql,
     joining_round_sql,
+    link_sql,
     meeting_sql,
 )
-from core.recount.linked import LinkCount, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons, published_rows_sql
+from core.recount.linked import LinkCount, accepts_linking, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons, published_rows_sql
 from core.recount.people import (
     PersonCount,
     combinations_sql,
@@ -128,31 +131,48 @@ def count_linked(
 def _joined_columns(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], known: PeopleFiles | None
 ) -> Iterator[LinkCount]:
-    """Yield counts of columns with equal pseudonyms together, over all joins; see ``count_linked``."""
-    made = {name: comparable_sql(job, name, quote(name)) for name in job.columns.linking}
-    pairs = [
-        (one, other)
-        for one, other in comparable_columns(job)
-        if connection.execute(meeting_sql(source, made[one], made[other])).fetchall() == [(True,)]
-    ]
-    for columns in columns_that_meet(job.columns.linking, pairs):
-        places = [job.columns.linking.index(name) for name in columns]
-        owners = person_pseudonyms_sql(COMBINATIONS, *read_people(known), len(qids), places) if known else ""
-        links = [comparable_sql(job, name, f"link_{number}") for number, name in enumerate(columns)]
+    """Yield counts of linking columns together, over all joins; see ``count_linked``."""
+    linking = job.columns.linking
+    kinds, groups = _joined_groups(job, connection, source)
+    for group in groups:
+        columns = list(dict.fromkeys(name for one in group for name in one))
+        owners = (
+            person_pseudonyms_sql(COMBINATIONS, *read_people(known), len(qids), [linking.index(name) for name in columns]) if known else ""
+        )
+        links = [link_sql(job, one, [f"link_{columns.index(name)}" for name in one], kinds[one]) for one in group]
         published = published_rows_sql(source, qids, COMBINATIONS, [f"s.{quote(name)}::VARCHAR" for name in columns])
         connection.execute(joined_rows_sql(published, owners, links))
         before, different = -1, 0
         for _ in range(MOST_ROUNDS):
-            *making, counting = joining_round_sql(len(columns))
+            *making, counting = joining_round_sql(len(links))
             for statement in making:
                 connection.execute(statement)
             [(different,)] = connection.execute(counting).fetchall()
             if different == before:
                 break
             before = different
-        statement = joined_counts_sql(len(columns), job.privacy.k, published, owners, unlinked_are_persons=not job.columns.person)
+        unlinked = not job.columns.person
+        statement = joined_counts_sql(len(columns), len(links), job.privacy.k, published, owners, unlinked_are_persons=unlinked)
         [row] = connection.execute(statement).fetchall()
-        yield LinkCount(columns, known is not None or not job.columns.person, *row)
+        yield LinkCount(tuple(columns), known is not None or unlinked, *row)
+
+
+def _joined_groups(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> tuple[Mapping[Link, int], list[list[Link]]]:
+    """Return which links' pseudonyms may be compared, and the groups of links that are counted together.
+
+    Links of one number may be compared. A group holds columns that have pseudonyms in common, and all columns that the job does not accept.
+    """
+    links = job.columns.joining
+    read = {one: link_sql(job, one, [quote(name) for name in one], 0) for one in links}
+
+    def holds(statement: Callable[[str, str, str], str], one: Link, other: Link) -> bool:
+        return connection.execute(statement(source, read[one], read[other])).fetchall() == [(True,)]
+
+    meeting = [((one,), (other,)) for one, other in comparable_columns(job) if holds(meeting_sql, (one,), (other,))]
+    refused = [one for one in job.columns.links if not accepts_linking(job, one)]
+    crossing = [pair for pair in combinations(refused, 2) if pair not in meeting and holds(crossing_sql, *pair)]
+    kinds = {one: kind for kind, alike in enumerate(connected(links, meeting)) for one in alike}
+    return kinds, [group for group in connected(links, [*meeting, *crossing]) if len(group) > 1]
 
 
 def _has_links(files: PeopleFiles) -> bool:

@@ -12,19 +12,21 @@ from hypothesis import strategies as st
 
 from core.recount.joined_columns import (
     MOST_ROUNDS,
-    columns_that_meet,
     comparable_columns,
     comparable_sql,
+    connected,
+    crossing_sql,
     joined_counts_sql,
     joined_rows_sql,
     joining_round_sql,
+    link_sql,
     meeting_sql,
 )
 from core.recount.linked import LinkCount, person_pseudonyms_sql, published_rows_sql
 from core.recount.people import combinations_sql
 from schemas.job.job import Job
 from tests.jobs import job_of
-from tests.oracles.linked import Told, told_by_joins
+from tests.oracles.linked import Told, told_by, told_by_joins
 
 Row = tuple[str | None, str | None, str | None, int]
 LINK = st.sampled_from([None, *"pqrstuvw"])
@@ -48,7 +50,7 @@ def counted(rows: Sequence[Row], k: int, *, known: bool, exchanged: bool = False
         for _ in range(MOST_ROUNDS):
             for statement in joining_round_sql(2):
                 connection.execute(statement)
-        [row] = connection.execute(joined_counts_sql(2, k, published, owners, unlinked_are_persons=True)).fetchall()
+        [row] = connection.execute(joined_counts_sql(2, 2, k, published, owners, unlinked_are_persons=True)).fetchall()
     return LinkCount(("one", "other"), known, *row)
 
 
@@ -63,6 +65,24 @@ def test_people_share_all_that_joins_show(rows: list[Row], k: int) -> None:
     assert told(count) == told_by_joins([row[0] for row in rows], [row[1:3] for row in rows], [row[3] or None for row in rows], k)
     assert count.unexpected == 0
     assert bool(count.failing) == (count.people > 0 and count.smallest < k)
+
+
+@example([("a", "p", "q", 1), ("a", "p", "r", 1), ("b", "s", "q", 2), ("b", "s", "r", 2)], 2)
+@given(ROWS, st.integers(1, 4))
+def test_columns_that_do_not_cross_tell_no_more_together(rows: list[Row], k: int) -> None:
+    apart: list[Row] = [(q, one, other and other.upper(), person) for q, one, other, person in rows]
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (q VARCHAR, one VARCHAR, other VARCHAR)")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [row[:3] for row in apart])
+        [(crossing,)] = connection.execute(crossing_sql("t", "one", "other")).fetchall()
+    people, q = [row[3] or None for row in apart], [row[0] for row in apart]
+    alone = [told_by(q, [row[place] for row in apart], people, k).below_k for place in (1, 2)]
+    together = told_by_joins(q, [row[1:3] for row in apart], people, k).below_k
+    assert together <= sum(alone) or crossing
+    linked = [[row[place] for row in apart if row[place]] for place in (1, 2)]
+    pairs = {row[1:3] for row in apart if row[1] or row[2]}
+    same = all(None not in pair for pair in pairs) and all(len(set(one)) == len(pairs) for one in linked)
+    assert crossing == (not same and all(len(set(one)) < len(one) for one in linked))
 
 
 def test_a_grandmother_is_found_over_two_joins() -> None:
@@ -99,9 +119,10 @@ def test_columns_meet_by_values() -> None:
         connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES ('x', 'y', NULL), (NULL, 'x', 'z')) AS t(a, b, c)")
         met = [connection.execute(meeting_sql("t", *pair)).fetchall() for pair in (("a", "b"), ("b", "a"), ("a", "c"), ("c", "c"))]
     assert met == [[(True,)], [(True,)], [(False,)], [(True,)]]
-    assert columns_that_meet("abcde", [("a", "c"), ("b", "d"), ("c", "d")]) == [("a", "b", "c", "d")]
-    assert columns_that_meet("abcd", [("c", "d"), ("b", "a")]) == [("a", "b"), ("c", "d")]
-    assert columns_that_meet("ab", []) == []
+    a, b, c, d, e = (("a",), ("b",), ("c",), ("d",), ("e",))
+    assert connected([a, b, c, d, e], [(a, c), (b, d), (c, d)]) == [[a, b, c, d], [e]]
+    assert connected([a, b, c, d], [(c, d), (b, a)]) == [[a, b], [c, d]]
+    assert connected([a, b], []) == [[a], [b]]
 
 
 def test_encrypted_numbers_are_equal_with_the_zeros_that_they_lost() -> None:
@@ -133,3 +154,16 @@ def test_which_pseudonyms_may_be_those_of_one_value() -> None:
         job_of(columns={"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2]}}], "identifiers": identifiers})
     )
     assert comparable_columns(job) == [("a", "b"), ("c", "e")]
+
+
+def test_links_of_several_columns_are_equal_where_all_of_them_are() -> None:
+    def entry(name: str) -> dict[str, Any]:
+        return {"name": name, "treatment": {"hash": {"key": {"env": "ONE"}}}}
+
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2]}}], "identifiers": [entry("a"), entry("b"), "c"]}
+    job = Job.model_validate(job_of(columns={**columns, "person": ["a", "b"]}))
+    both, other = link_sql(job, ("a", "b"), ["a", "b"], 0), link_sql(job, ("a", "b"), ["a", "b"], 1)
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES ('x', 'yz'), ('xy', 'z'), ('xy', 'z'), ('x', NULL)) AS t(a, b)")
+        assert connection.execute(f"SELECT count({both}), count(DISTINCT {both}) FROM t").fetchall() == [(3, 2)]
+        assert connection.execute(f"SELECT count(*) FROM t WHERE {both} = {other}").fetchall() == [(0,)]
