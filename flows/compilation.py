@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from core.columns.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
+from core.compiling.compiled import compiled_loops_only
 from core.formats.record_counts import count_records
 from data.tables import JOBS, maker
 from schemas.job.job import load_job
@@ -61,6 +62,7 @@ def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
             one.result()
 
 
+@compiled_loops_only()
 def _sort() -> None:
     """Run sorting of all integer types and a CSV count, so that their loops are compiled.
 
@@ -71,9 +73,10 @@ def _sort() -> None:
     order_of(np.zeros(FEW, np.int64), np.iinfo(np.int64).max)
     order_of_digests(np.zeros(FEW, np.uint64))
     ascending_digests(np.zeros(FEW, np.uint64))
-    count_records([b"a,b\n"], ",", 2)
+    count_records([b'a,"b"\n'], ",", 2)
 
 
+@compiled_loops_only()
 def _plan(folder: str) -> None:
     """Plan the small jobs, of records and of persons, so that the loops of a plan are compiled."""
     os.environ[SWITCH] = "1"
@@ -82,6 +85,7 @@ def _plan(folder: str) -> None:
         make_plan(load_job(Path(folder, f"{name}.yaml"), settings))
 
 
+@compiled_loops_only()
 def _run(folder: str, method: str) -> None:
     """Run the small jobs of a method in this process, without Prefect."""
     os.environ[SWITCH] = "1"
@@ -94,6 +98,7 @@ def _run(folder: str, method: str) -> None:
         flow(Path(folder, f"{job}.yaml"), (f"method={{name: {method}}}", *settings, *places))
 
 
+@compiled_loops_only()
 def _run_tables(folder: str) -> None:
     """Run a small job of several tables by each method that takes them."""
     os.environ[SWITCH] = "1"

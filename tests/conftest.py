@@ -6,7 +6,7 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from zlib import crc32
 
 import pytest
 
+from core.compiling.compiled import compiled_loops_only
 from tests import laws
 from tests.command_line import SECRET, CommandLine
 
@@ -42,6 +43,13 @@ from flows.server.local_api import api, prepare
 with api(prepare(Path(sys.argv[1]))):
     pass
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_loops() -> Iterator[None]:
+    """In this process loops are compiled, whatever was called before; commands in processes of their own do small work in arrays."""
+    with compiled_loops_only():
+        yield
 
 
 @pytest.fixture(scope="session")

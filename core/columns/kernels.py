@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.compiling.compiled import compiler
+from core.compiling.compiled import compiler, small_in
 
 kernel = compiler("columns.kernels")
 
@@ -15,6 +15,18 @@ Codes = NDArray[np.unsignedinteger[Any]]
 Counts = NDArray[np.signedinteger[Any]]
 
 
+def _number_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    cells = np.zeros(codes.shape[0], np.int64)
+    for qid, start in enumerate(starts):
+        cells += weights[start:][codes[:, qid]]
+    return cells
+
+
+def _add_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
+    np.add.at(dense, _number_cells(codes, starts, weights), counts)
+
+
+@small_in(_add_cells)
 @kernel
 def add_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
     """Add each cell's count to the entry of its coarser cell in ``dense``, numbered by mixed radix.
@@ -33,6 +45,11 @@ def add_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64
         dense[cell] += counts[row]
 
 
+def _add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
+    total += codes.astype(np.int64) * weight
+
+
+@small_in(_add_weighted)
 @kernel
 def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
     """Add each code times a weight to ``total``; both arrays have the shape (n,)."""
@@ -41,6 +58,7 @@ def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np
         total[row] += np.int64(codes[row]) * weight
 
 
+@small_in(_number_cells)
 @kernel
 def number_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the mixed-radix number of each cell's coarser cell, shape (cells,).
@@ -56,6 +74,23 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.in
     return cells
 
 
+def _numbered(values: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the row in which each distinct value comes first, ascending, and the number of each value."""
+    _, first, sorted_numbers = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    numbers = np.empty(len(order), np.intp)
+    numbers[order] = np.arange(len(order))
+    return first[order], numbers[sorted_numbers]
+
+
+def _sum_equal_cells(cells: NDArray[np.int64], counts: Counts, _: Counts) -> tuple[NDArray[np.int64], Counts]:
+    first, numbers = _numbered(cells)
+    summed = np.zeros(len(first), counts.dtype)
+    np.add.at(summed, numbers, counts)
+    return first, summed
+
+
+@small_in(_sum_equal_cells)
 @kernel
 def sum_equal_cells(cells: NDArray[np.int64], counts: Counts, hash_slots: Counts) -> tuple[NDArray[np.int64], Counts]:
     """Return the first row and summed count of each distinct cell; ``hash_slots``, all -1, is scratch.
@@ -89,6 +124,13 @@ def sum_equal_cells(cells: NDArray[np.int64], counts: Counts, hash_slots: Counts
     return first[:size].copy(), summed[:size].copy()
 
 
+def _number_distinct(cells: NDArray[np.int64], _: Counts) -> int:
+    first, numbers = _numbered(cells)
+    cells[:] = numbers
+    return len(first)
+
+
+@small_in(_number_distinct)
 @kernel
 def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
     """Replace each cell in place by a number from 0, the same for equal cells; return how many there are.
@@ -110,6 +152,13 @@ def number_distinct(cells: NDArray[np.int64], hash_slots: Counts) -> int:
     return size
 
 
+def _number_values(values: NDArray[np.int64], _: Counts, most_values: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    first, numbers = _numbered(values)
+    known = len(values) if len(first) <= most_values else 0
+    return numbers[:known].astype(np.int32), values[first[:known]]
+
+
+@small_in(_number_values)
 @kernel
 def number_values(values: NDArray[np.int64], hash_slots: Counts, most_values: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Assign numbers from 0 to values by first occurrence; return both, empty if above ``most_values``.
@@ -176,6 +225,11 @@ def fill_position_table(cells: NDArray[np.int64], position_table: Counts) -> Non
         position_table[place] = row
 
 
+def _add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
+    np.add.at(dense, cells, counts)
+
+
+@small_in(_add_numbers)
 @kernel
 def add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
     """Add each count to the entry of ``dense`` at its cell number, in place; both of shape (n,)."""
@@ -183,6 +237,11 @@ def add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
         dense[cells[row]] += counts[row]
 
 
+def _count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
+    np.add.at(counts, numbers, 1)
+
+
+@small_in(_count_numbers)
 @kernel
 def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
     """Add 1 to the entry of ``counts`` at each given number, at each occurrence; shape (n,)."""
@@ -190,6 +249,12 @@ def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
         counts[number] += 1
 
 
+def _entries_at(entries: NDArray[Any], positions: NDArray[np.int32]) -> NDArray[Any]:
+    found: NDArray[Any] = entries[positions]
+    return found
+
+
+@small_in(_entries_at)
 @kernel
 def entries_at(entries: NDArray[Any], positions: NDArray[np.int32]) -> NDArray[Any]:
     """Return the entry at each position, shape (n,).
@@ -202,6 +267,12 @@ def entries_at(entries: NDArray[Any], positions: NDArray[np.int32]) -> NDArray[A
     return found
 
 
+def _occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    cells = np.flatnonzero(dense)
+    return cells, dense[cells].astype(np.int64)
+
+
+@small_in(_occupied)
 @kernel
 def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the positions of entries that are not 0, ascending, and these entries, both int64."""
@@ -219,6 +290,15 @@ def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return cells, counts
 
 
+def _unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int, codes: Codes) -> None:
+    rest = cells
+    for qid in range(len(sizes) - 1, -1, -1):
+        coarser = rest // sizes[qid]
+        codes[:, first + qid] = rest - coarser * sizes[qid]
+        rest = coarser
+
+
+@small_in(_unpack_cells)
 @kernel
 def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int, codes: Codes) -> None:
     """Unpack mixed-radix cell numbers into groups, written to columns of ``codes`` from ``first`` on.

@@ -1,4 +1,7 @@
-"""Kernels compiled by numba and cached on disk for the next process.
+"""Loops that numba compiles, cached on disk for the next process; small arrays need none of that.
+
+To load numba and its compiled code takes a third of a second, and to compile a method's loops takes several. So a loop is compiled or
+loaded at its first call alone. Some loops also have a form in NumPy, which gives the same result: it serves while arrays are small and few.
 
 numba keeps a compiled function until the file that *defines* it changes; code of other files that went into it would stay as it was. So
 compiled code is kept in a folder named by the digest of all files of the kernels. That folder is in ``NUMBA_CACHE_DIR`` if it is set, else
@@ -11,16 +14,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import update_wrapper
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar, cast
-
-from numba.core import config
-from numba.core.caching import FunctionCache
-from numba.core.runtime.nrt import rtsys
-
-from core.compiling.dispatchers import Kernel
 
 _LISTENERS: list[Callable[[str], None]] = []
 
@@ -43,27 +42,110 @@ def report_compiling(module: str) -> None:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 CORE = Path(__file__).resolve().parent.parent
-SETTINGS: Any = config
+_COMPILING = RLock()
 
 
-class _CompiledCache(FunctionCache):
-    """Cache of a kernel's compiled code that does not start numba's compiler to read it.
+class SmallArrays:
+    """How much NumPy may yet do in the place of loops, in this process.
 
-    numba itself first prepares to compile, which loads SciPy and hundreds of its own modules. That is half a second of a run that compiles
-    nothing. The compiler does the same, where there is code to compile.
+    Attributes:
+        rows: Rows of the longest array.
+        elements: Elements of all arrays; negative before the first call.
+        is_kept: Whether loops need not be compiled, but loaded.
     """
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a kernel's compiled code from the cache; report that it has to be compiled where it is missing."""
-        rtsys.initialize(target_context)
-        load: Any = self._load_overload
-        kept = load(sig, target_context)
-        if kept is None:
-            report_compiling(self._py_func.__module__)
-        return kept
+    rows, elements, is_kept = 0, -1, True
+
+    def admit(self, arguments: Sequence[Any], loops: Loop) -> bool:
+        """Return whether the arguments of a loop are few enough; count them."""
+        self._begin(loops)
+        arrays = [one for one in arguments if hasattr(one, "shape")]
+        size = max((one.size for one in arrays), default=0)
+        if size > self.elements or max((len(one) for one in arrays), default=0) > self.rows:
+            return False
+        # A call costs as much as some hundred elements.
+        self.elements -= min(size + 256, self.elements)
+        return True
+
+    def _begin(self, loops: Loop) -> None:
+        if self.elements < 0:
+            # What has to be compiled first may wait longer.
+            self.is_kept = loops.is_kept
+            self.rows, self.elements = (1 << 16, 1 << 23) if self.is_kept else (1 << 20, 1 << 27)
+
+    def end(self, loops: Loop) -> None:
+        """Admit nothing more where loops are kept: numba, which is most of what they cost, is loaded by now."""
+        self._begin(loops)
+        if self.is_kept:
+            self.elements = 0
 
 
-COMPILED_CACHE: Any = _CompiledCache
+_SMALL = SmallArrays()
+
+
+@contextmanager
+def compiled_loops_only() -> Iterator[None]:
+    """Let compiled loops do all that is called within the block, whatever its size."""
+    before, _SMALL.elements = _SMALL.elements, 0
+    try:
+        yield
+    finally:
+        _SMALL.elements = before
+
+
+class Loop:
+    """A loop that numba compiles at its first call, for Python or as a part of another loop.
+
+    Attributes:
+        in_arrays: The same in NumPy, for small arrays; it returns ``NotImplemented`` for arguments that it does not take.
+    """
+
+    in_arrays: Callable[..., Any] | None = None
+
+    def __init__(self, function: Callable[..., Any], digest: str) -> None:
+        """Create a loop of a Python function; nothing of it is compiled or loaded yet.
+
+        Args:
+            function: Of what numba can compile.
+            digest: Of all code that is compiled with it.
+        """
+        update_wrapper(self, function)
+        self._function, self._digest = function, digest
+        self._compiled: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Do small work in arrays, and all other work by compiled code."""
+        if self.in_arrays is not None and _SMALL.elements and _SMALL.admit(arguments, self):
+            found = self.in_arrays(*arguments)
+            if found is not NotImplemented:
+                return found
+        return (self._compiled or self.compiled)(*arguments)
+
+    @property
+    def compiled(self) -> Any:
+        """The kernel that numba makes of it."""
+        with _COMPILING:
+            if self._compiled is None:
+                from core.compiling.dispatchers import kernel_in  # noqa: PLC0415 - numba
+
+                self._compiled = kernel_in(self._folder(), self._function, report_compiling)
+                _SMALL.end(self)
+            return self._compiled
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a process has compiled loops of these files before."""
+        folder = self._folder()
+        return folder is not None and folder.is_dir()
+
+    @property
+    def _numba_type_(self) -> Any:
+        # By this numba knows what other loops call.
+        return self.compiled._numba_type_
+
+    def _folder(self) -> Path | None:
+        home = compiled_folder()
+        return home and home / self._digest
 
 
 def compiler(*modules: str) -> Callable[[Function], Function]:
@@ -72,33 +154,25 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
     Args:
         *modules: Their names, as in ``mondrian.rows``.
     """
-    # All files that call each other: numba looks at the defining one alone and would go on running old code of the others.
+    # All files that call each other: numba looks at the defining one alone and would go on running old code of the others. They are read
+    # now, when their code is loaded: who changes them later shall not find what was compiled of it.
     sources = b"".join((CORE / (module.replace(".", "/") + ".py")).read_bytes() for module in modules)
-    home = compiled_folder()
-    if home is None:
-        return _kernel
-    folder = home / hashlib.sha256(sources).hexdigest()[:16]
+    digest = hashlib.sha256(sources).hexdigest()[:16]
 
     def compiled(function: Function) -> Function:
-        # numba reads the setting when it decorates; put back at once, so that kernels of other packages lie where they always do.
-        elsewhere, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(folder)
-        try:
-            made: Any = _kernel(function)
-            if made is not function:
-                made._cache = COMPILED_CACHE(function)
-        finally:
-            SETTINGS.CACHE_DIR = elsewhere
-        return cast("Function", made)
+        return cast("Function", Loop(function, digest))
 
     return compiled
 
 
-def _kernel(function: Function) -> Function:
-    """Return a function as a kernel that numba compiles at its first call.
+def small_in(in_arrays: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Return a decorator that gives a kernel its form in NumPy for small arrays."""
 
-    Where numba is set to compile nothing, the function itself is returned.
-    """
-    return function if SETTINGS.DISABLE_JIT else cast("Function", Kernel(function))
+    def added(loop: Function) -> Function:
+        cast("Any", loop).in_arrays = in_arrays
+        return loop
+
+    return added
 
 
 def compiled_folder() -> Path | None:
@@ -114,8 +188,8 @@ def compiled_kernels() -> frozenset[str]:
 
 def _homes() -> list[Path]:
     """Return the folders where compiled code may be cached, best first."""
-    if SETTINGS.CACHE_DIR:
-        return [Path(SETTINGS.CACHE_DIR)]
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(chosen)]
     homes = [CORE / "__pycache__"]
     if caches := os.environ.get("XDG_CACHE_HOME"):
         return [*homes, Path(caches, "skald", "numba")]

@@ -47,8 +47,39 @@ def transitions() -> NDArray[np.uint8]:
     return table.ravel()
 
 
-@kernel
 def count_block(block: NDArray[np.uint8], kinds: NDArray[np.uint8], table: NDArray[np.uint8], least: int, known: NDArray[np.int64]) -> None:
+    """Count the records that end in a block of bytes, as ``count_bytes`` does.
+
+    Where no quotes are, only ends of lines count, and NumPy finds these.
+    """
+    found = kinds[block]
+    if known[STATE] in (QUOTED, CLOSED) or (found == QUOTE).any():
+        count_bytes(block, kinds, table, least, known)
+    elif len(block):
+        _count_lines(found, table, least, known)
+
+
+def _count_lines(found: NDArray[np.uint8], table: NDArray[np.uint8], least: int, known: NDArray[np.int64]) -> None:
+    """Count the records that end in a block without quotes, of whose bytes the kinds are given."""
+    # Whether a byte follows CR.
+    follows = np.append(known[STATE] == RETURNED, found[:-1] == RETURN)
+    [ends] = np.nonzero((found == NEWLINE) | (found == RETURN))
+    begins = np.append(-known[LENGTH], ends + 1)
+    lengths = (ends - begins[:-1])[(found[ends] == RETURN) | ~follows[ends]]
+    known[RECORDS] += np.count_nonzero(lengths >= least)
+    known[LONGEST] = max(int(known[LONGEST]), int(lengths.max(initial=0)))
+    known[LENGTH] = len(found) - begins[-1]
+    # The last byte that is no space decides, with a CR before it, and that spaces follow.
+    [others] = np.nonzero(found != SPACE)
+    if len(others):
+        last = others[-1]
+        known[STATE] = table[(RETURNED if follows[last] else WITHIN) * KINDS + found[last]]
+    if not len(others) or others[-1] < len(found) - 1:
+        known[STATE] = table[known[STATE] * KINDS + SPACE]
+
+
+@kernel
+def count_bytes(block: NDArray[np.uint8], kinds: NDArray[np.uint8], table: NDArray[np.uint8], least: int, known: NDArray[np.int64]) -> None:
     """Count the records that end in a block of bytes; update ``known``, the parser's state.
 
     Args:

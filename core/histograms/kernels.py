@@ -6,11 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.kernels import Codes, Counts
-from core.compiling.compiled import compiler
+from core.compiling.compiled import compiler, small_in
 
 kernel = compiler("histograms.kernels")
 
 
+def _add_two_code_cells(
+    codes: Codes, first_weights: NDArray[np.int32], second_weights: NDArray[np.int32], counts: Counts, dense: Counts
+) -> None:
+    np.add.at(dense, first_weights[codes[:, 0]] + second_weights[codes[:, 1]], counts)
+
+
+@small_in(_add_two_code_cells)
 @kernel
 def add_two_code_cells(
     codes: Codes, first_weights: NDArray[np.int32], second_weights: NDArray[np.int32], counts: Counts, dense: Counts
@@ -30,6 +37,18 @@ def add_two_code_cells(
         dense[first_weights[codes[row, 0]] + second_weights[codes[row, 1]]] += counts[row]
 
 
+def _add_three_code_cells(
+    codes: Codes,
+    first_weights: NDArray[np.int32],
+    second_weights: NDArray[np.int32],
+    third_weights: NDArray[np.int32],
+    counts: Counts,
+    dense: Counts,
+) -> None:
+    np.add.at(dense, first_weights[codes[:, 0]] + second_weights[codes[:, 1]] + third_weights[codes[:, 2]], counts)
+
+
+@small_in(_add_three_code_cells)
 @kernel
 def add_three_code_cells(
     codes: Codes,
@@ -47,6 +66,20 @@ def add_three_code_cells(
         dense[first_weights[codes[row, 0]] + second_weights[codes[row, 1]] + third_weights[codes[row, 2]]] += counts[row]
 
 
+def _folded(counts: Counts, group_of: NDArray[np.int64]) -> tuple[NDArray[np.int64], Counts]:
+    """Return the groups that have entries, and the sums of their entries along the second axis."""
+    order = np.argsort(group_of, kind="stable")
+    groups = group_of[order]
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    return groups[starts], np.add.reduceat(counts[:, order], starts, axis=1)
+
+
+def _fold_axis(counts: Counts, group_of: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
+    groups, sums = _folded(counts[first:last, :, left:right], group_of)
+    out[first:last, groups, left:right] += sums
+
+
+@small_in(_fold_axis)
 @kernel
 def fold_axis(counts: Counts, group_of: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
     """Sum a 3-D count array by groups of its middle axis, within bounds on the outer and inner axes.
@@ -67,6 +100,12 @@ def fold_axis(counts: Counts, group_of: NDArray[np.int64], out: Counts, first: i
                 out[row, group, place] += counts[row, entry, place]
 
 
+def _fold_last(counts: Counts, group_of: NDArray[np.int64], out: Counts) -> None:
+    groups, sums = _folded(counts, group_of)
+    out[:, groups] += sums
+
+
+@small_in(_fold_last)
 @kernel
 def fold_last(counts: Counts, group_of: NDArray[np.int64], out: Counts) -> None:
     """Add entries to their group in ``out`` along the last of two axes.
@@ -88,6 +127,12 @@ def fold_last(counts: Counts, group_of: NDArray[np.int64], out: Counts) -> None:
         out[row, group] += total
 
 
+def _occupied_counts(counts: Counts) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = counts[counts != 0].astype(np.int64)
+    return found
+
+
+@small_in(_occupied_counts)
 @kernel
 def occupied_counts(counts: Counts) -> NDArray[np.int64]:
     """Return the counts that are not 0, in their order, as int64."""
@@ -142,6 +187,11 @@ def tally_runs(
             found += 1
 
 
+def _pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, bits: int, rows: NDArray[np.int64]) -> None:
+    rows[: len(cells)] = ((cells - low) << bits) | counts
+
+
+@small_in(_pack_counts)
 @kernel
 def pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, bits: int, rows: NDArray[np.int64]) -> None:
     """Pack each cell less ``low``, with its count in the lowest ``bits`` bits, into a number of ``rows``.
@@ -157,6 +207,15 @@ def pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, b
         rows[row] = ((cells[row] - low) << bits) | counts[row]
 
 
+def _sum_packed(rows: NDArray[np.int64], low: int, bits: int, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
+    numbers = rows >> bits
+    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    cells[: len(starts)] = numbers[starts] + low
+    counts[: len(starts)] = np.add.reduceat(rows & ((1 << bits) - 1), starts)
+    return len(starts)
+
+
+@small_in(_sum_packed)
 @kernel
 def sum_packed(rows: NDArray[np.int64], low: int, bits: int, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
     """Write the distinct cells and summed counts to ``cells`` and ``counts``; return how many there are.

@@ -10,12 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.compiling.compiled import compiler
+from core.compiling.compiled import compiler, small_in
 from core.recoding.price_kernels import first_not_below
 
 kernel = compiler("recoding.price_kernels", "recoding.classes")
 
 
+def _count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
+    np.add.at(counts, classes[classes >= 0], 1)
+
+
+@small_in(_count_members)
 @kernel
 def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
     """Count the records of each class into ``counts``; ``classes`` has shape (n,), negative for none."""
@@ -24,6 +29,16 @@ def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.in
             counts[number] += 1
 
 
+def _gather_members(classes: NDArray[np.signedinteger[Any]], next_positions: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+    rows = np.flatnonzero(classes >= 0)
+    rows = rows[np.argsort(classes[rows], kind="stable")]
+    sizes = np.bincount(classes[rows], minlength=len(next_positions))
+    # Where each class begins in ``order``, less where it begins among the sorted rows.
+    order[np.arange(len(rows)) + np.repeat(next_positions - (np.cumsum(sizes) - sizes), sizes)] = rows
+    next_positions += sizes
+
+
+@small_in(_gather_members)
 @kernel
 def gather_members(classes: NDArray[np.signedinteger[Any]], next_positions: NDArray[np.int64], order: NDArray[np.int64]) -> None:
     """List the record numbers class by class into ``order``; count ``next_positions`` up.
@@ -40,6 +55,13 @@ def gather_members(classes: NDArray[np.signedinteger[Any]], next_positions: NDAr
             next_positions[number] += 1
 
 
+def _count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    numbers = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    pairs = np.unique(numbers * size + codes[order].astype(np.int64))
+    return np.bincount(pairs // size, minlength=len(starts))
+
+
+@small_in(_count_distinct)
 @kernel
 def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Count the distinct codes of each class in one pass, without sorting.

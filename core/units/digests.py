@@ -13,16 +13,17 @@ mixing is one to one. So 128 bits, or an exact coding that has to be merged over
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
-from numba import njit
 from numpy.typing import NDArray
 
 from core.columns.column_types import in_utc
 from core.columns.numbers import null_mask, positions, to_numpy
+from core.compiling.compiled import small_in
 from core.units.kernels import kernel
 
 Digests = NDArray[np.uint64]
@@ -30,6 +31,8 @@ Digests = NDArray[np.uint64]
 NOBODY = np.uint64(0)
 """The digest of a record that belongs to no person; no person has it."""
 _START = np.uint64(0x9E3779B97F4A7C15)
+LONGEST = 256
+"""Bytes of a text up to which NumPy digests texts a word at a time."""
 
 
 def digests_of(columns: Sequence[pa.Array], row_count: int) -> Digests:
@@ -83,9 +86,8 @@ def _is_bytes(dtype: pa.DataType) -> bool:
     return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype))
 
 
-@njit(inline="always")
-def mix(number: np.uint64) -> np.uint64:
-    """Mix the bits of a 64-bit number (finaliser of SplitMix64).
+def _mix(number: Any) -> Any:
+    """Mix the bits of a number or of numbers, 64 bits each (finaliser of SplitMix64).
 
     It is one to one, and every bit depends on every other.
     """
@@ -94,6 +96,20 @@ def mix(number: np.uint64) -> np.uint64:
     return number ^ (number >> np.uint64(31))
 
 
+mix = kernel(_mix)
+
+
+def _combined(total: Digests, digests: Digests) -> Digests:
+    found: Digests = _mix(total * np.uint64(0xD1B54A32D192ED03) ^ digests)
+    return found
+
+
+def _mixed_in_arrays(numbers: Digests) -> Digests:
+    found: Digests = _mix(numbers + np.uint64(0x9E3779B97F4A7C15))
+    return found
+
+
+@small_in(_mixed_in_arrays)
 @kernel
 def _mixed(numbers: Digests) -> Digests:
     found = np.empty(numbers.shape[0], np.uint64)
@@ -102,6 +118,12 @@ def _mixed(numbers: Digests) -> Digests:
     return found
 
 
+def _settled_in_arrays(total: Digests, missing: NDArray[np.bool_]) -> None:
+    total[total == 0] = 1
+    total[missing] = 0
+
+
+@small_in(_settled_in_arrays)
 @kernel
 def _settle(total: Digests, missing: NDArray[np.bool_]) -> None:
     """Set the digest to NOBODY where a value is missing, and nowhere else; both have the shape (n,)."""
@@ -113,6 +135,11 @@ def _settle(total: Digests, missing: NDArray[np.bool_]) -> None:
             total[row] = np.uint64(1)
 
 
+def _combine(total: Digests, digests: Digests) -> None:
+    total[:] = _combined(total, digests)
+
+
+@small_in(_combine)
 @kernel
 def combine(total: Digests, digests: Digests) -> None:
     """Combine the digests of a further column into ``total``, both of shape (n,).
@@ -123,6 +150,11 @@ def combine(total: Digests, digests: Digests) -> None:
         total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[row])
 
 
+def _combine_entries(total: Digests, digests: Digests, positions: NDArray[np.int32]) -> None:
+    total[:] = _combined(total, digests[positions])
+
+
+@small_in(_combine_entries)
 @kernel
 def combine_entries(total: Digests, digests: Digests, positions: NDArray[np.int32]) -> None:
     """Combine each record's dictionary digest, given by position, into ``total``, shape (n,).
@@ -133,6 +165,22 @@ def combine_entries(total: Digests, digests: Digests, positions: NDArray[np.int3
         total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[positions[row]])
 
 
+def _digest_texts(bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> Any:
+    lengths = np.diff(bounds)
+    if lengths.max(initial=0) > LONGEST:
+        return NotImplemented
+    found = _mixed_in_arrays(lengths.astype(np.uint64))
+    for first in range(0, int(lengths.max(initial=0)), 8):
+        [there] = np.nonzero(lengths > first)
+        words = np.zeros(len(there), np.uint64)
+        for place in range(8):
+            [within] = np.nonzero(lengths[there] > first + place)
+            words[within] |= data[bounds[:-1][there[within]] + first + place].astype(np.uint64) << np.uint64(8 * place)
+        found[there] = _combined(found[there], words)
+    return found
+
+
+@small_in(_digest_texts)
 @kernel
 def digest_texts(bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> Digests:
     """Return the digest of each text, given by bytes and their bounds, shape (n,).

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.columns.numbers import NumberLine, number_line
-from core.compiling.compiled import compiler
+from core.compiling.compiled import compiler, small_in
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 
@@ -185,6 +185,12 @@ def preset_met(least: int) -> tuple[Decimal, str] | None:
 kernel = compiler("units.losses")
 
 
+def _add_classes(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> tuple[int, int, int]:
+    gone = counts[failing]
+    return int((counts * counts).sum()), int(gone.sum()), int((gone * gone).sum())
+
+
+@small_in(_add_classes)
 @kernel
 def add_classes(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> tuple[int, int, int]:
     """Return the sum of squared sizes of all classes, and of sizes and squared sizes of failing ones.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core import config
 
 from core.compiling import compiled
 
@@ -20,19 +21,20 @@ def kept(folder: Path) -> set[str]:
 
 def test_a_change_in_any_file_leaves_what_was_compiled_before_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "CORE", tmp_path)
-    monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", "")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     found: list[set[str]] = []
+    before = config.CACHE_DIR
     for text in ("one", "one", "other"):
         (tmp_path / "called.py").write_text(text)
         assert compiled.compiler("called")(doubled)(21) == 42
         found.append(kept(tmp_path))
     assert [len(names) for names in found] == [1, 1, 2]
-    assert compiled.SETTINGS.CACHE_DIR == ""
+    assert before == config.CACHE_DIR
 
 
 def test_a_kernel_is_reported_before_it_is_compiled_and_not_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "CORE", tmp_path)
-    monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", "")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     (tmp_path / "called.py").write_text("one")
     said: list[tuple[str, int]] = []
     with compiled.notified_of_compiling(lambda module: said.append((module, len(list(tmp_path.rglob("*.nbc")))))):
@@ -48,7 +50,7 @@ def test_kernels_are_kept_in_the_users_cache_where_the_installation_cannot_be_wr
     (tmp_path / "called.py").write_text("one")
     (tmp_path / "__pycache__").write_text("a file, so that no folder can be made")
     monkeypatch.setattr(compiled, "CORE", tmp_path)
-    monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", "")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert compiled.compiler("called")(doubled)(21) == 42
     assert list((tmp_path / "cache" / "skald" / "numba").rglob("*.nbi"))
@@ -58,6 +60,6 @@ def test_kernels_work_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "called.py").write_text("one")
     nowhere = tmp_path / "called.py"
     monkeypatch.setattr(compiled, "CORE", tmp_path)
-    monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", str(nowhere / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(nowhere / "cache"))
     assert compiled.compiler("called")(doubled)(21) == 42
     assert [path.name for path in tmp_path.iterdir()] == ["called.py"]

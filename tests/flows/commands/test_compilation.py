@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 from core.compiling.compiled import report_compiling
 from flows.compiling_notes import LONG_LOOPS, compiling_said
-from tests.conftest import CommandLine
-from tests.jobs import people, people_job
+from tests.conftest import Anonymise, CommandLine
+from tests.jobs import CSV_TYPES, JOB, digests, people, people_job
 from tests.places import ROOT
 
 COMPILED = "from flows.compilation import compile_loops\nif __name__ == '__main__':\n    compile_loops(['{method}'])\n"
@@ -31,9 +33,36 @@ def test_a_first_run_compiles_next_to_nothing_after_all_was_compiled(direct: Com
     assert len({path.name for path in loops.rglob("*.nbc")} - made) <= 1
 
 
+PERSONS = {**JOB["columns"], "identifiers": [], "person": "person"}
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("method", ["skald", "mondrian"])
+@pytest.mark.parametrize("parts", [{}, {"privacy": {"k": 4, "l": {"disease": {"distinct": 2}}}}, {"columns": PERSONS}])
+def test_what_small_arrays_publish_is_what_loops_publish(
+    anonymise: Anonymise, direct: CommandLine, method: str, parts: dict[str, Any]
+) -> None:
+    """In this process loops are compiled; a command begins with arrays."""
+    job = people_job(direct.folder, people(300), files=2, **parts, method={"name": method})
+    done = direct.process("run", "job.yaml", "--set", "target=other", "--set", "work=apart")
+    assert done.returncode == 0, done.stderr
+    assert digests(anonymise(job).folder) == digests(next((direct.folder / "other").glob("*/")))
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("source", [{}, {"path": "people.csv", "types": CSV_TYPES}])
+def test_a_small_table_is_published_by_skald_without_compiling(direct: CommandLine, tmp_path: Path, source: dict[str, Any]) -> None:
+    job = people_job(direct.folder, people(300), **({"source": source} if source else {}))
+    pl.read_parquet(direct.folder / "people" / "*.parquet").write_csv(job.parent / "people.csv")
+    done = direct.process("run", "job.yaml", NUMBA_CACHE_DIR=str(tmp_path / "loops"))
+    assert done.returncode == 0, done.stderr
+    assert "Compiling" not in done.stderr
+    assert not list((tmp_path / "loops").rglob("*.nbi"))
+
+
 @pytest.mark.slow
 def test_a_first_run_says_once_that_it_compiles_and_a_later_one_does_not(direct: CommandLine, tmp_path: Path) -> None:
-    people_job(direct.folder, people(300))
+    people_job(direct.folder, people(300), method={"name": "canon"})
     kept = str(tmp_path / "loops")
     first, second = (direct.process("run", "job.yaml", "--set", f"target={name}", NUMBA_CACHE_DIR=kept) for name in ("one", "two"))
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr

@@ -62,7 +62,7 @@ def test_a_file_in_which_any_one_byte_is_another_fails_no_page(made: Made, tmp_p
 def test_a_folder_of_somebody_else_or_that_all_may_write_is_none_to_keep_code_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", str(home))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(home))
     assert compiled.compiled_folder() == home
     home.chmod(0o1777)
     assert compiled.compiled_folder() is None
