@@ -16,7 +16,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -49,35 +49,30 @@ class SmallArrays:
     """How much NumPy may yet do in the place of loops, in this process.
 
     Attributes:
-        rows: Rows of the longest array.
-        elements: Elements of all arrays; negative before the first call.
-        is_kept: Whether loops need not be compiled, but loaded.
+        of_kept: Elements of all arrays for loops that were compiled before, until numba is loaded: that is most of what these cost.
+        of_new: The same for loops that would have to be compiled first. What a run may spend on them each time is less than that costs.
     """
 
-    rows, elements, is_kept = 0, -1, True
+    def __init__(self, of_kept: int = 1 << 23, of_new: int = 1 << 25) -> None:
+        self.of_kept, self.of_new = of_kept, of_new
 
-    def admit(self, arguments: Sequence[Any], loops: Loop) -> bool:
+    def admit(self, arguments: Sequence[Any], loop: Loop) -> bool:
         """Return whether the arguments of a loop are few enough; count them."""
-        self._begin(loops)
+        left, longest = (self.of_kept, 1 << 16) if loop.is_kept else (self.of_new, 1 << 20)
         arrays = [one for one in arguments if hasattr(one, "shape")]
-        size = max((one.size for one in arrays), default=0)
-        if size > self.elements or max((len(one) for one in arrays), default=0) > self.rows:
-            return False
         # A call costs as much as some hundred elements.
-        self.elements -= min(size + 256, self.elements)
+        size = max((one.size for one in arrays), default=0) + 256
+        if size > left or max((len(one) for one in arrays), default=0) > longest:
+            return False
+        if loop.is_kept:
+            self.of_kept -= size
+        else:
+            self.of_new -= size
         return True
 
-    def _begin(self, loops: Loop) -> None:
-        if self.elements < 0:
-            # What has to be compiled first may wait longer.
-            self.is_kept = loops.is_kept
-            self.rows, self.elements = (1 << 16, 1 << 23) if self.is_kept else (1 << 20, 1 << 27)
-
-    def end(self, loops: Loop) -> None:
-        """Admit nothing more where loops are kept: numba, which is most of what they cost, is loaded by now."""
-        self._begin(loops)
-        if self.is_kept:
-            self.elements = 0
+    def end(self) -> None:
+        """Admit little from now on, as numba is loaded."""
+        self.of_kept, self.of_new = 0, min(self.of_new, 1 << 23)
 
 
 _SMALL = SmallArrays()
@@ -86,11 +81,12 @@ _SMALL = SmallArrays()
 @contextmanager
 def compiled_loops_only() -> Iterator[None]:
     """Let compiled loops do all that is called within the block, whatever its size."""
-    before, _SMALL.elements = _SMALL.elements, 0
+    before = _SMALL.of_kept, _SMALL.of_new
+    _SMALL.of_kept = _SMALL.of_new = 0
     try:
         yield
     finally:
-        _SMALL.elements = before
+        _SMALL.of_kept, _SMALL.of_new = before
 
 
 class Loop:
@@ -110,12 +106,13 @@ class Loop:
             digest: Of all code that is compiled with it.
         """
         update_wrapper(self, function)
+        self.__name__ = function.__name__
         self._function, self._digest = function, digest
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Do small work in arrays, and all other work by compiled code."""
-        if self.in_arrays is not None and _SMALL.elements and _SMALL.admit(arguments, self):
+        if self.in_arrays is not None and (_SMALL.of_kept or _SMALL.of_new) and _SMALL.admit(arguments, self):
             found = self.in_arrays(*arguments)
             if found is not NotImplemented:
                 return found
@@ -129,14 +126,14 @@ class Loop:
                 from core.compiling.dispatchers import kernel_in  # noqa: PLC0415 - numba
 
                 self._compiled = kernel_in(self._folder(), self._function, report_compiling)
-                _SMALL.end(self)
+                _SMALL.end()
             return self._compiled
 
-    @property
+    @cached_property
     def is_kept(self) -> bool:
-        """Whether a process has compiled loops of these files before."""
+        """Whether a process has compiled the loop before this one asks, for arguments of some types."""
         folder = self._folder()
-        return folder is not None and folder.is_dir()
+        return folder is not None and any(folder.glob(f"*/*.{self.__name__}-*.nbi"))
 
     @property
     def _numba_type_(self) -> Any:

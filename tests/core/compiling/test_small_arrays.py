@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,24 +170,29 @@ def refused(numbers: Any) -> Any:
     return -1 if len(numbers) < 3 else NotImplemented
 
 
-def test_small_work_is_done_in_arrays_until_there_was_much_of_it() -> None:
-    loop: Any = small_in(refused)(compiler()(added))
-    few, more = np.ones(2, np.int64), np.ones(3, np.int64)
+def admitted(room: SmallArrays, loop: Any, *lengths: int) -> list[bool]:
+    return [room.admit((np.empty(length), 7), loop) for length in lengths]
+
+
+def test_small_work_is_done_in_arrays_until_there_was_much_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    new: Any = small_in(refused)(compiler()(added))
+    assert not new.is_kept
     with compiled_loops_only():
-        assert loop(few) == 2
+        assert new(np.ones(2)) == 2
+    kept: Any = small_in(refused)(compiler()(added))
+    assert kept.is_kept
+    room = SmallArrays(of_kept=70_000, of_new=2_000_000)
+    assert admitted(room, kept, 65_537, 65_536, 4_000, 3_000) == [False, True, False, True]
+    assert admitted(room, new, 2**20 + 1, 2**20) == [False, True]
+    assert (room.of_kept, room.of_new) == (70_000 - 68_536 - 512, 2_000_000 - 2**20 - 256)
     room = SmallArrays()
-    assert room.admit((few, 7), loop)
-    assert room.elements in (2**23 - 258, 2**27 - 258)
-    assert not room.admit((np.empty(room.rows + 1),), loop)
-    assert room.admit((np.empty(room.rows),), loop)
-    room.elements = 3
-    assert not room.admit((np.ones(4),), loop)
-    assert room.admit((more,), loop)
-    assert not room.admit((few,), loop)
-    room.elements = 9
-    for kept, left in ((False, 9), (True, 0)):
-        room.is_kept = kept
-        room.end(loop)
-        assert room.elements == left
-    assert loop.in_arrays(more) is NotImplemented
-    assert loop.compiled(more) == 3
+    room.end()
+    assert admitted(room, kept, 0) == [False]
+    assert admitted(room, new, *[2**20] * 9) == [True] * 7 + [False] * 2
+
+
+def test_what_arrays_do_not_take_is_done_by_the_loop() -> None:
+    loop: Any = small_in(refused)(compiler()(added))
+    assert loop.in_arrays(np.ones(3)) is NotImplemented
+    assert loop(np.ones(3)) == 3
