@@ -156,9 +156,9 @@ def run(
     if is_of_tables(job, settings or ()):
         from flows.commands.tables import run_tables
 
-        if replay is not None or scheduler is not None:
-            raise typer.BadParameter("jobs of several tables take neither --replay nor --scheduler yet")
-        return run_tables(job, settings or (), as_json=as_json, direct=direct, runner=runner)
+        if replay is not None:
+            raise typer.BadParameter("jobs of several tables take no --replay yet")
+        return run_tables(job, settings or (), as_json=as_json, direct=direct, runner=runner, scheduler=scheduler)
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())

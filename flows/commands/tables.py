@@ -16,7 +16,9 @@ from schemas.reading.regular_files import GivenJob
 # ruff: noqa: PLC0415 - each command imports what it needs
 
 
-def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None) -> None:
+def run_tables(
+    job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None, scheduler: str | None
+) -> None:
     """Run a job of several tables, and print the summary of its release, or the manifest as JSON."""
     from rich.console import Console
 
@@ -28,7 +30,7 @@ def run_tables(job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, 
 
     loaded = load_tables_job(job, settings)
     direct = direct or without_prefect() or isinstance(job, GivenJob)
-    set_runner(runner, None, direct=direct)
+    set_runner(runner, scheduler, direct=direct)
     with flow_of(_load, direct=direct) as flow, progress_bars(Console(stderr=True)):
         published = flow(job, tuple(settings))
     from flows.terminal.tables import tables_summary, tables_warnings

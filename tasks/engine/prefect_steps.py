@@ -76,7 +76,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     names = [_record(run, phase, call) for call in calls]
     run.questions_answered.update(names)
     stopped, made_by = threading.Event(), _calls(run, phase, calls, workers)
-    tasks = [_task(phase, function, call, records / name, stopped, made_by) for name, call in zip(names, calls, strict=True)]
+    tasks = [_task(run, phase, function, call, records / name, stopped, made_by) for name, call in zip(names, calls, strict=True)]
     futures: list[PrefectFuture[Any]] = []
     # Who waits for a worker elsewhere takes none here.
     turns = _submitted(tasks, futures, len(tasks) if not isinstance(made_by, CallsHere) else workers)
@@ -143,11 +143,15 @@ def _record(run: Run, phase: str, call: Call) -> str:
     return f"{phase}-{run.secret.keyed(call.key)}"
 
 
-def _task(phase: str, function: Callable[..., Result], call: Call, record: Path, stopped: threading.Event, made_by: Calls) -> Task[[], Any]:
+def _task(
+    run: Run, phase: str, function: Callable[..., Result], call: Call, record: Path, stopped: threading.Event, made_by: Calls
+) -> Task[[], Any]:
     def work() -> Any:
         # Tasks that wait for a thread cannot be taken back; they find out for themselves when they begin.
         if stopped.is_set():
             raise WithdrawnError
+        # Workers elsewhere know nothing of the lease.
+        run.work.raise_if_lost()
         with withdrawn_by(stopped):
             return [record.name, guarded(lambda: made_by(function, call))()]
 

@@ -89,8 +89,20 @@ class Lease:
         except WorkError:
             return False
         except ObjectStoreError:
-            return self.clock.now() < self._until
+            self._lost = self._lost or self.clock.now() >= self._until
+            return not self._lost
         return True
+
+    def raise_if_lost(self) -> None:
+        """Raise ``WorkError`` if a renewal found the lease lost; ask neither clock nor store."""
+        if self._lost:
+            raise WorkError.lease_lost(self.bucket.location)
+
+    @contextmanager
+    def lease_check(self) -> Iterator[None]:
+        """Raise ``WorkError`` after the block if the lease was lost by then: what it made is nobody's."""
+        yield
+        self.raise_if_lost()
 
     def release(self) -> None:
         """Release the lease, if still held, so that the next run begins at once.

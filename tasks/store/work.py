@@ -105,6 +105,10 @@ class BucketWork:
         """Renew the lease; raise ``WorkError`` if another run has taken the work over."""
         self.lease.renew()
 
+    def raise_if_lost(self) -> None:
+        """Raise ``WorkError`` if a renewal found that the work was taken over; ask no store."""
+        self.lease.raise_if_lost()
+
 
 @contextmanager
 def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
@@ -129,7 +133,8 @@ def work_in_bucket(job: Job, bucket: Bucket) -> Iterator[BucketWork]:
             # Calls of a killed run: under the lease nobody takes them any more.
             bucket.remove(bucket.names(CALLS))
             listed, tag = _copy(bucket, folder)
-            work = BucketWork(Store(folder / BELOW, bucket.below(BELOW)), folder, bucket, lease, listed, tag)
+            # What a run that was taken over still made would lie there after the next one has removed its own.
+            work = BucketWork(Store(folder / BELOW, bucket.below(BELOW), lease.lease_check), folder, bucket, lease, listed, tag)
             with _at_hand(job, folder), _copied_lists(job, work.store):
                 yield work
             # Not after an error, which says what is the matter: each phase that came to its end has been kept.

@@ -72,6 +72,9 @@ class FolderWork:
     def check(self) -> None:
         """Do nothing, as no other run can take over a locked folder."""
 
+    def raise_if_lost(self) -> None:
+        """Do nothing, as no other run can take over a locked folder."""
+
 
 def make_work_folder(job: Job) -> Path:
     """Create a job's work folder, private and marked as ours; return it; raise if it is another's."""

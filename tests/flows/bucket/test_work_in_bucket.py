@@ -25,6 +25,11 @@ from tests.servers import Faulty, objects, s3_bucket
 
 TABLE = people(400)
 CHANGES = ("privacy.k=4", "rows_per_file=100", "chunk_rows=100")
+WITHOUT_LISTS = JOB["columns"] | {
+    "quasi_identifiers": [one for one in JOB["columns"]["quasi_identifiers"] if one["name"] != "smoker"],
+    "insensitive": [*JOB["columns"]["insensitive"], "smoker"],
+}
+"""Columns without a hierarchy's file: that of a run is among its artefacts, and a run that misses it ends."""
 SETTINGS = [part for change in CHANGES for part in ("--set", change)]
 METHODS = {
     "skald": {"name": "skald"},
@@ -41,6 +46,29 @@ last, kept = sys.argv.pop(1), runs.Run.phase
 def phase(self, name):
     if name == last:
         os.kill(os.getpid(), signal.SIGKILL)
+    return kept(self, name)
+
+runs.Run.phase = phase
+main()
+"""
+
+TAKEN_OVER = """
+import sys
+from flows.server.local_api import prepare
+prepare()
+from flows.cli import main
+from tasks.engine import runs
+from tasks.store.lease import Clock, take_lease
+
+kept, time = runs.Run.phase, [0.0]
+
+def phase(self, name):
+    if name == "phase 1: domains":
+        # Another run waits for the lease of this one, makes the release, and removes what both have made.
+        wait = lambda seconds: time.__setitem__(0, time[0] + seconds)
+        take_lease(self.work.bucket, Clock(lambda: time[0], wait)).release()
+        self.work.bucket.remove(self.work.bucket.names("artifacts"))
+        assert not self.work.lease.renewed()
     return kept(self, name)
 
 runs.Run.phase = phase
@@ -143,6 +171,18 @@ def test_a_head_that_was_taken_over_publishes_nothing(
     assert not [name for name in objects().find("bucket/fenced-out") if name.endswith("manifest.json")]
     monkeypatch.undo()
     assert anonymise(job_in(tmp_path / "b", "fenced", target="s3://bucket/fenced-out"), *CHANGES).new
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["--direct", "--runner=processes"])
+def test_a_head_that_was_taken_over_leaves_no_artefact_after_its_heir_removed_them(
+    prefect: CommandLine, store: dict[str, str], tmp_path: Path, way: str
+) -> None:
+    prefix = f"late{way}"
+    job = job_in(tmp_path / "late", prefix, columns=WITHOUT_LISTS)
+    done = prefect.ended([sys.executable, "-c", TAKEN_OVER, "run", str(job), *SETTINGS, way], **store)
+    assert (done.returncode, "did not renew its lease" in done.stderr) == (2, True), done.stderr
+    assert not objects().find(f"bucket/{prefix}/artifacts")
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ import yaml
 
 from tests.conftest import CommandLine
 from tests.flows.bucket.test_work_in_bucket import KILLED, expire, left_here
+from tests.flows.engine.test_dask import cluster_of
 from tests.flows.relational.hospital import JOB, hospital_tables
 from tests.jobs import digests
 from tests.servers import s3_bucket
@@ -69,6 +70,16 @@ def test_a_killed_run_is_gone_on_with_on_another_machine_and_makes_the_bytes_of_
     made = published(direct, hospital_in(tmp_path / "heir", **parts), **store)
     assert made["files"] == here["files"]
     assert [folder.parent.name for folder in tmp_path.glob("*/.skald")] == ["here"]
+
+
+def test_workers_of_a_cluster_make_the_bytes_of_a_run_without_one(
+    direct: CommandLine, prefect: CommandLine, store: dict[str, str], tmp_path: Path
+) -> None:
+    here = published(direct, hospital_in(tmp_path / "here"))
+    job = hospital_in(tmp_path / "there", work="s3://bucket/workers", target="s3://bucket/workers-out")
+    with cluster_of(prefect, 2, **store) as cluster:
+        made = published(prefect, job, "--scheduler", cluster.address, **store)
+    assert made["files"] == here["files"]
 
 
 def test_every_command_reads_work_in_a_bucket_and_leaves_nothing_here(direct: CommandLine, store: dict[str, str], tmp_path: Path) -> None:

@@ -265,6 +265,15 @@ def test_a_run_that_was_taken_over_changes_nothing_any_more(bucket: Bucket, tmp_
         assert (other.work_path / "secret").read_text() == "second"
 
 
+def test_a_run_that_was_taken_over_keeps_no_artefact_any_more(bucket: Bucket, tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="did not renew"), work_in_bucket(job_in(bucket, tmp_path), bucket) as work:
+        work.raise_if_lost()
+        take_lease(bucket, Time().clock, SECONDS).release()
+        assert not work.lease.renewed()
+        work.store.make("step", Key("0" * 40), ".txt", lambda part: part.write_text("raw"))
+    assert not bucket.names("artifacts/step")
+
+
 def test_a_list_that_names_what_is_none_of_it_is_refused(bucket: Bucket, tmp_path: Path) -> None:
     job = job_in(bucket, tmp_path)
     for name in ("../outside", "secret/../../outside", "artifacts/x.parquet", "/etc/x", "vaults/.x.part"):
