@@ -177,6 +177,7 @@ REASONS = {
     "ConnectionClosedError": "the end point ended the connection",
     "ConnectTimeoutError": "no answer in time",
     "ReadTimeoutError": "no answer in time",
+    "FlexibleChecksumError": "what came is not what the store has a checksum of",
 }
 """What errors of S3's library mean, by their names; of others the name is told."""
 
