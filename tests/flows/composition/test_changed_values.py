@@ -172,6 +172,29 @@ def test_one_value_left_in_both_classes_breaks_what_either_promises(
 
 
 @pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize("person", [True, False])
+@pytest.mark.parametrize("column", [{"normalise": ["case"]}, {"publish": "shared"}], ids=["normalise", "shared"])
+def test_what_an_earlier_release_promises_is_of_the_values_that_it_publishes(
+    anonymise: Anonymise, tmp_path: Path, column: dict[str, Any], person: bool
+) -> None:
+    """Who has hiv in both has two spellings of it, or two rare codes, in the release that promises nothing."""
+    rare = [["hiv", "Hiv", "hIv", "hiV", "HIv", "HIV"], [f"code {number}" for number in range(6)]]["publish" in column]
+    rows = [row | {"dx": rare[number] if row["dx"] == "hiv" else row["dx"]} for number, row in enumerate(crossing())]
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    first = job_in(tmp_path, "first", qids=("a",), person=person, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}})
+    written = yaml.safe_load(first.read_text())
+    written["columns"]["sensitive"] = [{"name": "dx"} | column]
+    first.write_text(yaml.safe_dump(written, sort_keys=False))
+    anonymise(first)
+    second = job_in(tmp_path, "second", qids=("b",), person=person)
+    with pytest.raises(OverlapError):
+        anonymise(second, "overlaps=refuse")
+    [overlap] = anonymise(second).untold.overlaps or ()
+    assert (overlap.shared, overlap.shared_at_risk, overlap.values_at_risk) == (24, 0, 24)
+
+
+@pytest.mark.ci
 def test_the_same_classes_again_keep_what_they_kept(anonymise: Anonymise, tmp_path: Path) -> None:
     pq.write_table(table_of(people()), tmp_path / "people.parquet")
     job = job_in(
