@@ -336,6 +336,11 @@ def source_values_sql(table: str, column: int, *, count_persons: bool) -> str:
     return f"SELECT {value} AS value, {times} AS times FROM {rows} AS records WHERE {there} GROUP BY ALL ORDER BY value"
 
 
+def persons_with_values_sql(table: str, column: int) -> str:
+    """Return SQL that counts the persons of the complete source who have a value of a column, or its null."""
+    return f"SELECT count(DISTINCT person) FROM {table} WHERE value_{column} IS NOT NULL AND person <> 0"
+
+
 def values_at_risk_sql(*, count_persons: bool) -> str:
     """Return SQL that counts records or persons in classes of both releases, those of table ``failing``.
 

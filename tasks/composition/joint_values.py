@@ -21,11 +21,13 @@ from core.composition.joint_classes import (
     THEIRS,
     joint_values_sql,
     numbered_classes_sql,
+    persons_with_values_sql,
     sizes_sql,
     source_values_sql,
     values_at_risk_sql,
 )
 from core.privacy.models import PrivacyModel, Spread
+from core.privacy.promise import Promise
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
@@ -100,8 +102,11 @@ def units_at_risk_by_values(
         known = table[f"has_{number}"].to_numpy()
         name = "their_value" if whose == THEIRS and number in promises.republished else "value"
         spread, digests = _spread(database, job, number, whose, name, persons=count_persons)
-        model = _model(job, promises, kind, (column, said, whose), digests, store)
-        failing |= known & model.failing(sizes, {column: spread})
+        promise = Promise(1, (_model(job, promises, kind, (column, said, whose), digests, store),))
+        if count_persons:
+            [(persons,)] = database.execute(persons_with_values_sql(whose, number)).fetchall()
+            promise = promise.of_people({column: spread.source_counts}, persons)
+        failing |= known & promise.failing(sizes, {column: spread})
     database.register(FAILING, pa.table({"number": np.flatnonzero(failing)}))
     [(found,)] = database.execute(values_at_risk_sql(count_persons=count_persons)).fetchall()
     return int(found)

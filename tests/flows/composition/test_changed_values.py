@@ -173,6 +173,35 @@ def test_one_value_left_in_both_classes_breaks_what_either_promises(
 
 @pytest.mark.ci
 @pytest.mark.few(2)
+@pytest.mark.parametrize(
+    "promise",
+    [
+        {"l": {"dx": {"distinct": 2}}},
+        {"l": {"dx": {"entropy": 1.5}}},
+        {"l": {"dx": {"recursive": {"c": 2, "l": 2}}}},
+        {"t": {"dx": {"t": 0.6}}},
+    ],
+    ids=["distinct", "entropy", "recursive", "equal"],
+)
+@pytest.mark.parametrize("who", ["both", "first", "second"])
+def test_one_value_that_everybody_in_both_classes_holds_breaks_what_either_promises(
+    anonymise: Anonymise, tmp_path: Path, promise: dict[str, Any], who: str
+) -> None:
+    """Who is in both has hiv and something else, which are as many different values as are asked for."""
+    held = {(1, 1): ("flu", "asthma"), (1, 0): ("flu", "cold"), (0, 1): ("asthma", "cold"), (0, 0): ("flu", "cold")}
+    rows = [row | {"dx": held[row["a"], row["b"]][number % 2]} for number, row in enumerate(crossing())]
+    pq.write_table(table_of(rows + [row for row in crossing() if row["dx"] == "hiv"]), tmp_path / "people.parquet")
+    for name, qid in (("first", "a"), ("second", "b")):
+        job_in(tmp_path, name, qids=(qid,), privacy=NIGHTS | promise if who in {"both", name} else NIGHTS)
+    anonymise(tmp_path / "first.yaml")
+    with pytest.raises(OverlapError):
+        anonymise(tmp_path / "second.yaml", "overlaps=refuse")
+    [overlap] = anonymise(tmp_path / "second.yaml").untold.overlaps or ()
+    assert (overlap.shared, overlap.shared_at_risk, overlap.values_at_risk) == (30, 0, 6)
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
 @pytest.mark.parametrize("person", [True, False])
 @pytest.mark.parametrize("column", [{"normalise": ["case"]}, {"publish": "shared"}], ids=["normalise", "shared"])
 def test_what_an_earlier_release_promises_is_of_the_values_that_it_publishes(
