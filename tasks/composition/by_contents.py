@@ -117,7 +117,8 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
         raise UnmeasuredError(
             "both publish columns as they are, and its others are not in this source, so that changes would be overlooked"
         )
-    alike = {name: number for number, (name, kind) in enumerate(kept) if (name, kind) in here}
+    published = known.published_kinds
+    alike = {name: number for number, (name, kind) in enumerate(kept) if published.get(name) == kind}
     mine = sorted({*alike, *job.privacy.columns})
     by = DigestedColumns(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
     arranged = _arranged(known, entry, own, other)

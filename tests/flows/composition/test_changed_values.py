@@ -121,6 +121,37 @@ def test_what_publish_makes_of_a_value_is_no_change_of_it(anonymise: Anonymise, 
     assert (last.added, last.removed) == (1, 1)
 
 
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("ways", "types"),
+    [
+        (("exact", "means"), ("int64", "int64")), (("means", "exact"), ("int64", "int64")), (("means", "means"), ("int64", "double")),
+        (("means", "exact"), ("int64", "double")), (("exact", "means"), ("double", "int64")),
+    ],
+)  # fmt: skip
+def test_records_are_linked_by_the_values_of_the_source_and_not_by_means(
+    anonymise: Anonymise, tmp_path: Path, ways: tuple[str, str], types: tuple[str, str]
+) -> None:
+    """An extract with a null has fractions where others have whole numbers, and so have means."""
+    rows = [row | {"pay": 1000 + 37 * number % 61} for number, row in enumerate(people())]
+    for name, qid, way, kind in zip(("one", "two"), ("a", "b"), ways, types, strict=True):
+        made = table_of(rows)
+        pq.write_table(made.set_column(made.column_names.index("pay"), "pay", made["pay"].cast(kind)), tmp_path / "people.parquet")
+        path = job_in(tmp_path, name, qids=(qid,), person=False)
+        written = yaml.safe_load(path.read_text())
+        written["columns"]["sensitive"].append({"name": "pay", "publish": {"microaggregate": 6} if way == "means" else "exact"})
+        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        if name == "one":
+            anonymise(path)
+    with pytest.raises(OverlapError):
+        anonymise(path, "overlaps=refuse")
+    [overlap] = anonymise(path).untold.overlaps or ()
+    # Each a holds ten and each b six, and both together hold one.
+    assert (overlap.shared, overlap.shared_at_risk) == ((60, 60) if len(set(types)) == 1 else (None, None))
+    assert ("in another type" in overlap.unmeasured) == (len(set(types)) > 1)
+
+
 def crossing() -> list[dict[str, Any]]:
     """Return people whose class by a holds hiv and flu, and by b hiv and asthma: in both they all have hiv."""
     both = [{"a": 1, "b": 1, "dx": "hiv"}] * 6
