@@ -117,8 +117,9 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
         raise UnmeasuredError(
             "both publish columns as they are, and its others are not in this source, so that changes would be overlooked"
         )
-    published = known.published_kinds
-    alike = {name: number for number, (name, kind) in enumerate(kept) if published.get(name) == kind}
+    # Of what is published in two ways no value of one release is looked for in the other, whatever their types.
+    apart, published = own.republished | other.republished, known.published_kinds
+    alike = {name: number for number, (name, kind) in enumerate(kept) if name in published and (name in apart or published[name] == kind)}
     mine = sorted({*alike, *job.privacy.columns})
     by = DigestedColumns(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
     arranged = _arranged(known, entry, own, other)
@@ -131,7 +132,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     others = [name for name, _ in kept if name not in mine]
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
-    republished = tuple(sorted(map(columns.index, (own.republished | other.republished).intersection(columns))))
+    republished = tuple(sorted(map(columns.index, apart.intersection(columns))))
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged)
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)

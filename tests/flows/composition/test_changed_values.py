@@ -234,20 +234,25 @@ def test_one_value_that_everybody_in_both_classes_holds_breaks_what_either_promi
 @pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize("person", [True, False])
-@pytest.mark.parametrize("column", [{"normalise": ["case"]}, {"publish": "shared"}], ids=["normalise", "shared"])
+@pytest.mark.parametrize(
+    "column", [{"normalise": ["case"]}, {"publish": "shared"}, {"publish": {"microaggregate": 6}}], ids=["normalise", "shared", "means"]
+)
+@pytest.mark.parametrize("both", [True, False])
 def test_what_an_earlier_release_promises_is_of_the_values_that_it_publishes(
-    anonymise: Anonymise, tmp_path: Path, column: dict[str, Any], person: bool
+    anonymise: Anonymise, tmp_path: Path, column: dict[str, Any], person: bool, both: bool
 ) -> None:
-    """Who has hiv in both has two spellings of it, or two rare codes, in the release that promises nothing."""
+    """Who has hiv in both has two spellings of it, rare codes, or numbers of one mean, in the second release."""
     rare = [["hiv", "Hiv", "hIv", "hiV", "HIv", "HIV"], [f"code {number}" for number in range(6)]]["publish" in column]
     rows = [row | {"dx": rare[number] if row["dx"] == "hiv" else row["dx"]} for number, row in enumerate(crossing())]
+    if column.get("publish") == {"microaggregate": 6}:
+        rows = [row | {"dx": 100 * (number // 6) + number} for number, row in enumerate(rows)]
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     first = job_in(tmp_path, "first", qids=("a",), person=person, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}})
     written = yaml.safe_load(first.read_text())
     written["columns"]["sensitive"] = [{"name": "dx"} | column]
     first.write_text(yaml.safe_dump(written, sort_keys=False))
     anonymise(first)
-    second = job_in(tmp_path, "second", qids=("b",), person=person)
+    second = job_in(tmp_path, "second", qids=("b",), person=person, privacy=NIGHTS | ({"l": {"dx": {"distinct": 2}}} if both else {}))
     with pytest.raises(OverlapError):
         anonymise(second, "overlaps=refuse")
     [overlap] = anonymise(second).untold.overlaps or ()
