@@ -103,9 +103,9 @@ class RecordMatching(NamedTuple):
 def joined_records_sql(identity: RecordMatching) -> str:
     """Return SQL that makes ``joined``: records of either release with their class in both, or ABSENT.
 
-    Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …. A record in both whose published values
-    changed has a row for each release besides that is ``changed``. Where a sensitive value changed, OF_CHANGED is added to the published
-    classes of the row of both, which has the values of this release.
+    Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …, and ``their_value_0`` … of those not in
+    ``same``. A record in both whose published values changed has a row for each release besides that is ``changed``. Where a sensitive
+    value changed, OF_CHANGED is added to the published classes of the row of both, whose ``value_0`` … are those of this release.
 
     It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
@@ -196,9 +196,11 @@ def _rows(identity: RecordMatching) -> str:
     """
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
     changed = " OR ".join([*["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated, *_rearranged(identity)]) or "false"
+    named = [("value", number, "mt") for number in range(identity.values)]
+    named += [("their_value", number, "tm") for number in range(identity.values) if number not in identity.same]
     both, mine, theirs = (
-        "".join(f", {value.format(number)} AS value_{number}" for number in range(identity.values))
-        for value in ("coalesce(m_value_{0}, t_value_{0})", "m_value_{0}", "t_value_{0}")
+        "".join(f", {value.format(number, *first)} AS {name}_{number}" for name, number, first in named)
+        for value in ("coalesce({1}_value_{0}, {2}_value_{0})", "m_value_{0}", "t_value_{0}")
     )
     a, b = (
         f"coalesce({side}, {ABSENT}) + CASE WHEN {side} >= 0 AND is_pair AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
@@ -294,13 +296,13 @@ def sets_table_sql() -> str:
     return f"CREATE TABLE {SETS} (number BIGINT, digest UBIGINT, value UBIGINT)"
 
 
-def _each_value(rows: str, column: int) -> str:
+def _each_value(rows: str, column: int, name: str = "value") -> str:
     """Return SQL of rows with ``value``: one row for each value of a set digest."""
-    own, each = f"(SELECT digest, value FROM {SETS} WHERE number = {column})", f"coalesce(s.value, r.value_{column})"
-    return f"(SELECT r.*, {each} AS value FROM {rows} AS r LEFT JOIN {own} AS s ON s.digest = r.value_{column})"
+    own, each = f"(SELECT digest, value FROM {SETS} WHERE number = {column})", f"coalesce(s.value, r.{name}_{column})"
+    return f"(SELECT r.*, {each} AS value FROM {rows} AS r LEFT JOIN {own} AS s ON s.digest = r.{name}_{column})"
 
 
-def joint_values_sql(column: int, *, count_persons: bool) -> str:
+def joint_values_sql(column: int, *, count_persons: bool, name: str = "value") -> str:
     """Return SQL that counts each sensitive value of a column in each class of ``numbered``.
 
     Its columns are ``number``, ``value`` and ``times``. It is right because ``GROUP BY`` brings the records of a class and a value
@@ -308,10 +310,11 @@ def joint_values_sql(column: int, *, count_persons: bool) -> str:
 
     Args:
         count_persons: Whether persons are counted; then ``sets`` has the values of each digest.
+        name: ``value``, or ``their_value`` for those that the other release publishes.
     """
     times = "count(DISTINCT person)" if count_persons else "count(*)"
     somebody = "AND person <> 0" if count_persons else ""
-    rows, value = (_each_value(JOINED, column), "value") if count_persons else (JOINED, f"value_{column}")
+    rows, value = (_each_value(JOINED, column, name), "value") if count_persons else (JOINED, f"{name}_{column}")
     return f"""
         SELECT number, {value} AS value, {times} AS times FROM {rows} AS rows_of_both JOIN {NUMBERED} USING (a, b)
         WHERE has_{column} {somebody} GROUP BY ALL ORDER BY number, value
@@ -331,6 +334,11 @@ def source_values_sql(table: str, column: int, *, count_persons: bool) -> str:
     there = f"value_{column} IS NOT NULL {somebody}"
     rows, value = (_each_value(table, column), "value") if count_persons else (table, f"value_{column}")
     return f"SELECT {value} AS value, {times} AS times FROM {rows} AS records WHERE {there} GROUP BY ALL ORDER BY value"
+
+
+def persons_with_values_sql(table: str, column: int) -> str:
+    """Return SQL that counts the persons of the complete source who have a value of a column, or its null."""
+    return f"SELECT count(DISTINCT person) FROM {table} WHERE value_{column} IS NOT NULL AND person <> 0"
 
 
 def values_at_risk_sql(*, count_persons: bool) -> str:

@@ -20,7 +20,7 @@ from schemas.errors.refusals import PolicyError
 from schemas.job.columns import REST, ColumnNames
 from schemas.job.job import Job
 from schemas.job.method import METHODS
-from schemas.job.privacy import share_of_records
+from schemas.job.privacy import SAMPLE, share_of_records
 from schemas.reading.faults import fault_lines
 from schemas.reading.job_files import parse
 from schemas.reading.model import ExactDecimal, PolicyVersion, StrictModel, plain
@@ -195,7 +195,8 @@ class Policy(StrictModel):
     """Whether a job may accept that fewer than k share what its untreated columns publish together (columns.accept_untreated). If it is
     false, such a job is refused, and so is every release in which that is so."""
     attacks: Literal["refuse"] | None = None
-    """The word refuse: a release that an attack breaks is refused, whatever its job says, and so is a job that turns attacks off."""
+    """The word refuse: a release that an attack breaks is refused, whatever its job says, and so is a job that turns attacks off or plays
+    them against fewer people than by default."""
     methods: Annotated[list[Annotated[str, OneOf(METHODS)]], Field(min_length=1)] | None = None
     """The only methods that a job may use; any if left out."""
     _path: str = PrivateAttr(default="")
@@ -264,6 +265,8 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
         faults.append("columns.accept_untreated is true, and the policy forbids it; coarsen the insensitive columns or withhold them")
     if policy.attacks and job.attacks is None:
         faults.append("attacks is off, and the policy asks for attacks before a release is published; leave it out, or say sample")
+    if policy.attacks and job.attacks and isinstance(sample := job.attacks.sample, int) and sample < SAMPLE:
+        faults.append(f"attacks.sample is {sample:,}, and the policy asks for {SAMPLE:,} people or more; leave it out, or say all")
     if policy.methods is not None and job.method_named not in policy.methods:
         allowed = ", ".join(f"'{name}'" for name in policy.methods)
         faults.append(f"method.name is '{job.method_named}', and the policy allows {allowed}")

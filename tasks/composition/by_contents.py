@@ -73,7 +73,6 @@ class ComparedContents(NamedTuple):
         by_persons: Whether both name persons by the same columns.
         k: Least records, or persons where the job names them, of a safe joint class.
         promises: The l and t requirements of both.
-        republished: The numbers of the sensitive columns of which either publishes other values than its source has.
         in_files: How many records the files hold that both are made of. So many must be found in both.
     """
 
@@ -83,7 +82,6 @@ class ComparedContents(NamedTuple):
     by_persons: bool
     k: int
     promises: Promises
-    republished: tuple[int, ...] = ()
     in_files: int = 0
 
 
@@ -119,7 +117,9 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
         raise UnmeasuredError(
             "both publish columns as they are, and its others are not in this source, so that changes would be overlooked"
         )
-    alike = {name: number for number, (name, kind) in enumerate(kept) if (name, kind) in here}
+    # Of what is published in two ways no value of one release is looked for in the other, whatever their types.
+    apart, published = own.republished | other.republished, known.published_kinds
+    alike = {name: number for number, (name, kind) in enumerate(kept) if name in published and (name in apart or published[name] == kind)}
     mine = sorted({*alike, *job.privacy.columns})
     by = DigestedColumns(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
     arranged = _arranged(known, entry, own, other)
@@ -132,13 +132,11 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     others = [name for name, _ in kept if name not in mine]
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
-    republished = tuple(sorted(map(columns.index, (own.republished | other.republished).intersection(columns))))
+    republished = tuple(sorted(map(columns.index, apart.intersection(columns))))
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged)
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged)
-    promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain)
-    return ComparedContents(
-        ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, republished, known.count_in_files(earlier.files)
-    )
+    promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
+    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, known.count_in_files(earlier.files))
 
 
 OTHER_TABLES = "it publishes columns of several tables that are not in these, so that changes would be overlooked"
@@ -338,7 +336,7 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
     [[common]] = database.execute(common_persons_sql()).fetchall()
     both = zip(compared.mine.values, compared.theirs.values, strict=True)
     # What each release makes of a value differs though the value is the same; whether that is, the untreated columns show.
-    same = tuple(number for number, places in enumerate(both) if None not in places and number not in compared.republished)
+    same = tuple(number for number, places in enumerate(both) if None not in places and number not in compared.promises.republished)
     return RecordMatching(
         contents=compared.by_contents and Likeness(*alike).is_shared,
         persons=compared.by_persons and common > 0,

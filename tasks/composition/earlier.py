@@ -65,6 +65,15 @@ class KnownRecords:
         """Return name and kind of each source column that names persons, as pairs."""
         return self.with_kinds(self.run.job.columns.person)
 
+    @property
+    def digested_kinds(self) -> tuple[Columns, Columns, Columns]:
+        """Return name and kind of each digested column that links records, shows changes, or is sensitive.
+
+        The first two are digested as in the source, the sensitive ones as they are published.
+        """
+        by, published = self.digested, self.published_kinds
+        return self.with_kinds(by.names), self.with_kinds(by.untreated), tuple((name, published[name]) for name in by.values)
+
     def with_kinds(self, names: Sequence[str]) -> Columns:
         """Return name and kind of the values of each given source column, as pairs."""
         kinds = self.kinds
@@ -73,6 +82,11 @@ class KnownRecords:
     @property
     def kinds(self) -> Mapping[str, str]:
         """Return each source column's type family, within which equal values have equal digests."""
+        return {**self.published_kinds, **{name: kind_of(dtype) for name, dtype in self.source.source_types.items()}}
+
+    @property
+    def published_kinds(self) -> Mapping[str, str]:
+        """Return the type family of each column's values as they are published."""
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
     def compute_sketches(self) -> None:

@@ -21,11 +21,13 @@ from core.composition.joint_classes import (
     THEIRS,
     joint_values_sql,
     numbered_classes_sql,
+    persons_with_values_sql,
     sizes_sql,
     source_values_sql,
     values_at_risk_sql,
 )
 from core.privacy.models import PrivacyModel, Spread
+from core.privacy.promise import Promise
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
@@ -50,19 +52,26 @@ class Promises(NamedTuple):
         theirs: The requirements of the other job.
         columns: The sensitive columns, in the order of the values in ``joined``.
         domain: The domain table of this source; None where it has none.
+        republished: The numbers of the columns of which either release publishes other values than its source has. Of these each promise
+            is of what its own release publishes.
     """
 
     mine: Promised
     theirs: Promised
     columns: tuple[str, ...]
     domain: Artifact | None
+    republished: tuple[int, ...] = ()
 
     @property
     def models_promised(self) -> list[tuple[PrivacyKind, str, Any, str]]:
         """Return kind, column, settings and promising table of the l and t models that either job requires."""
-        mine = [(*one, MINE) for one in models_in_job(_plain(self.mine))]
-        theirs = [(*one, THEIRS) for one in models_in_job(_plain(self.theirs))]
-        return mine + [one for one in theirs if (one[0].of_whole and not one[0].of_order) or one[:3] not in [other[:3] for other in mine]]
+        mine, theirs = list(models_in_job(_plain(self.mine))), models_in_job(_plain(self.theirs))
+        asked = [(*one, MINE) for one in mine]
+        for kind, column, said in theirs:
+            is_apart = (kind.of_whole and not kind.of_order) or self.columns.index(column) in self.republished
+            if is_apart or (kind, column, said) not in mine:
+                asked.append((kind, column, said, THEIRS))
+        return asked
 
 
 def units_at_risk_by_values(
@@ -91,20 +100,24 @@ def units_at_risk_by_values(
     for kind, column, said, whose in asked:
         number = promises.columns.index(column)
         known = table[f"has_{number}"].to_numpy()
-        spread, digests = _spread(database, job, number, whose, persons=count_persons)
-        model = _model(job, promises, kind, (column, said, whose), digests, store)
-        failing |= known & model.failing(sizes, {column: spread})
+        name = "their_value" if whose == THEIRS and number in promises.republished else "value"
+        spread, digests = _spread(database, job, number, whose, name, persons=count_persons)
+        promise = Promise(1, (_model(job, promises, kind, (column, said, whose), digests, store),))
+        if count_persons:
+            [(persons,)] = database.execute(persons_with_values_sql(whose, number)).fetchall()
+            promise = promise.of_people({column: spread.source_counts}, persons)
+        failing |= known & promise.failing(sizes, {column: spread})
     database.register(FAILING, pa.table({"number": np.flatnonzero(failing)}))
     [(found,)] = database.execute(values_at_risk_sql(count_persons=count_persons)).fetchall()
     return int(found)
 
 
-def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: str, *, persons: bool) -> tuple[Spread, Digests]:
+def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: str, name: str, *, persons: bool) -> tuple[Spread, Digests]:
     """Return the counts of a column's values in all joint classes, and the digest of each value code.
 
     The digest of the null comes last.
     """
-    values = database.sql(joint_values_sql(number, count_persons=persons)).to_arrow_table()
+    values = database.sql(joint_values_sql(number, count_persons=persons, name=name)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
     whole = database.sql(source_values_sql(whose, number, count_persons=persons)).to_arrow_table()
@@ -133,7 +146,9 @@ def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, An
     if not kind.of_order:
         model: PrivacyModel = kind.model(column, spec, domain, job.folder)
         return model
-    own = _own_domain(job, promises, column, store) if whose == MINE else None
+    # Where both promise it alike, the order is that of this source, if the other has no other values.
+    alike = whose == MINE or (kind, column, said) in list(models_in_job(_plain(promises.mine)))
+    own = _own_domain(job, promises, column, store) if alike else None
     if own is None:
         raise UnmeasuredError(NO_ORDER)
     return _in_order(kind.model(column, spec, own, job.folder), own, digests)

@@ -257,7 +257,7 @@ def _finished(
     def finish() -> Manifest:
         whole = complete(job, staging, manifest, counted, examples)
         # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
-        parts, digested = (known.parts(known.digested), tuple(map(known.with_kinds, known.digested))) if registry else ((), None)
+        parts, digested = (known.parts(known.digested), known.digested_kinds) if registry else ((), None)
         write_entry(run, whole, source, people, parts, digested)
         entry = register_release(known, whole.release, registry, joining.families) if registry else None
         # So that whoever goes on from here on another machine knows of it, and nothing is published by a run that was taken over.

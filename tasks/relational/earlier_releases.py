@@ -77,7 +77,6 @@ class ComparedTables:
         if self.registry is None:
             return None
         known, job = self.known, self.known.run.job
-        digested = tuple(map(known.with_kinds, known.digested))
         entry = Entry(
             release=manifest.release,
             files=tuple((file.name, file.digest, file.rows) for file in known.source.files),
@@ -88,7 +87,7 @@ class ComparedTables:
             recoded=None,
             code=STEP.key(),
             parts=() if known.unmeasured else tuple(known.parts(known.digested)),
-            digested=(digested[0], digested[1], digested[2]),
+            digested=known.digested_kinds,
             by_source=True,
             promised=promises_by_column(job),
             untold=known.unmeasured,

@@ -171,6 +171,7 @@ class ChunkedSource(FrozenModel):
         text_bytes: How long the values of columns that are published as they are are on average, in bytes, rounded up; 0 of numbers. Empty
             until they were looked at.
         own_texts: Those of text among them in which nearly every value is another, so that a dictionary costs more than it saves.
+        source_types: Types of the source's values, of columns that are published as another type.
         withheld: Records that are not in the files because the job bounds those of a person, and of how many persons.
     """
 
@@ -186,6 +187,7 @@ class ChunkedSource(FrozenModel):
     evolved: dict[str, str] = {}
     text_bytes: dict[str, int] = {}
     own_texts: tuple[str, ...] = ()
+    source_types: dict[str, pa.DataType] = {}
     withheld: tuple[int, int] = (0, 0)
 
     def file_rows(self, job: Job) -> int:

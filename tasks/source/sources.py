@@ -180,6 +180,7 @@ def read_source(run: Run) -> ChunkedSource:
         published=(*(plain_type(read_as.field(name).type) for name in payload), *treated.values()),
         treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
         evolved=type_differences(columns, schemas),
+        source_types={field.name: field.type for field in columns if field.type != read_as.field(field.name).type},
         withheld=(left.records, left.persons),
     )
 

@@ -64,6 +64,9 @@ def test_what_breaks_a_release_is_said_first_and_refused_where_that_is_asked(dir
     off = direct("run", job, "--set", "attacks=off", SKALD_POLICY=str(policy))
     assert off.returncode == 2
     assert "attacks is off" in off.stderr
+    few = direct("run", job, "--set", "attacks={sample: 1999, refuse: true}", SKALD_POLICY=str(policy))
+    assert few.returncode == 2
+    assert "attacks.sample is 1,999, and the policy asks for 2,000 people or more" in few.stderr
 
     warned = direct("run", job)
     assert warned.returncode == 0
@@ -106,6 +109,17 @@ def test_a_release_that_was_not_attacked_is_none_that_kept_what_a_job_refuses_no
     later = direct("run", job, "--set", "attacks.refuse=true")
     assert later.returncode == 3
     assert "not all attacks that the job (attacks.refuse) requires were played then" in later.stderr
+
+
+@pytest.mark.parametrize(("sample", "code"), [(1999, 3), (2000, 0), ("all", 0)])
+def test_a_release_that_was_attacked_less_than_a_policy_asks_for_is_none_that_kept_it(
+    direct: CommandLine, sample: int | str, code: int
+) -> None:
+    job = people_job(direct.folder, people(200))
+    assert direct("run", job, "--set", f"attacks={{sample: {sample}}}").returncode == 0
+    policy = direct.folder / "policy.yaml"
+    policy.write_text(yaml.safe_dump({"version": 1, "attacks": "refuse"}))
+    assert direct("run", job, SKALD_POLICY=str(policy)).returncode == code
 
 
 def test_a_release_that_does_not_verify_is_not_attacked(direct: CommandLine) -> None:

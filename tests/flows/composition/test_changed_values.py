@@ -121,6 +121,37 @@ def test_what_publish_makes_of_a_value_is_no_change_of_it(anonymise: Anonymise, 
     assert (last.added, last.removed) == (1, 1)
 
 
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("ways", "types"),
+    [
+        (("exact", "means"), ("int64", "int64")), (("means", "exact"), ("int64", "int64")), (("means", "means"), ("int64", "double")),
+        (("means", "exact"), ("int64", "double")), (("exact", "means"), ("double", "int64")),
+    ],
+)  # fmt: skip
+def test_records_are_linked_by_the_values_of_the_source_and_not_by_means(
+    anonymise: Anonymise, tmp_path: Path, ways: tuple[str, str], types: tuple[str, str]
+) -> None:
+    """An extract with a null has fractions where others have whole numbers, and so have means."""
+    rows = [row | {"pay": 1000 + 37 * number % 61} for number, row in enumerate(people())]
+    for name, qid, way, kind in zip(("one", "two"), ("a", "b"), ways, types, strict=True):
+        made = table_of(rows)
+        pq.write_table(made.set_column(made.column_names.index("pay"), "pay", made["pay"].cast(kind)), tmp_path / "people.parquet")
+        path = job_in(tmp_path, name, qids=(qid,), person=False)
+        written = yaml.safe_load(path.read_text())
+        written["columns"]["sensitive"].append({"name": "pay", "publish": {"microaggregate": 6} if way == "means" else "exact"})
+        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        if name == "one":
+            anonymise(path)
+    with pytest.raises(OverlapError):
+        anonymise(path, "overlaps=refuse")
+    [overlap] = anonymise(path).untold.overlaps or ()
+    # Each a holds ten and each b six, and both together hold one.
+    assert (overlap.shared, overlap.shared_at_risk) == ((60, 60) if len(set(types)) == 1 else (None, None))
+    assert ("in another type" in overlap.unmeasured) == (len(set(types)) > 1)
+
+
 def crossing() -> list[dict[str, Any]]:
     """Return people whose class by a holds hiv and flu, and by b hiv and asthma: in both they all have hiv."""
     both = [{"a": 1, "b": 1, "dx": "hiv"}] * 6
@@ -169,6 +200,63 @@ def test_one_value_left_in_both_classes_breaks_what_either_promises(
         assert overlap.values_at_risk == (12 if ordered else 24)
         assert "what is left in both breaks the l-diversity or t-closeness" in overlap.sentence()
     assert not overlap.is_safe
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    "promise",
+    [
+        {"l": {"dx": {"distinct": 2}}},
+        {"l": {"dx": {"entropy": 1.5}}},
+        {"l": {"dx": {"recursive": {"c": 2, "l": 2}}}},
+        {"t": {"dx": {"t": 0.6}}},
+    ],
+    ids=["distinct", "entropy", "recursive", "equal"],
+)
+@pytest.mark.parametrize("who", ["both", "first", "second"])
+def test_one_value_that_everybody_in_both_classes_holds_breaks_what_either_promises(
+    anonymise: Anonymise, tmp_path: Path, promise: dict[str, Any], who: str
+) -> None:
+    """Who is in both has hiv and something else, which are as many different values as are asked for."""
+    held = {(1, 1): ("flu", "asthma"), (1, 0): ("flu", "cold"), (0, 1): ("asthma", "cold"), (0, 0): ("flu", "cold")}
+    rows = [row | {"dx": held[row["a"], row["b"]][number % 2]} for number, row in enumerate(crossing())]
+    pq.write_table(table_of(rows + [row for row in crossing() if row["dx"] == "hiv"]), tmp_path / "people.parquet")
+    for name, qid in (("first", "a"), ("second", "b")):
+        job_in(tmp_path, name, qids=(qid,), privacy=NIGHTS | promise if who in {"both", name} else NIGHTS)
+    anonymise(tmp_path / "first.yaml")
+    with pytest.raises(OverlapError):
+        anonymise(tmp_path / "second.yaml", "overlaps=refuse")
+    [overlap] = anonymise(tmp_path / "second.yaml").untold.overlaps or ()
+    assert (overlap.shared, overlap.shared_at_risk, overlap.values_at_risk) == (30, 0, 6)
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize("person", [True, False])
+@pytest.mark.parametrize(
+    "column", [{"normalise": ["case"]}, {"publish": "shared"}, {"publish": {"microaggregate": 6}}], ids=["normalise", "shared", "means"]
+)
+@pytest.mark.parametrize("both", [True, False])
+def test_what_an_earlier_release_promises_is_of_the_values_that_it_publishes(
+    anonymise: Anonymise, tmp_path: Path, column: dict[str, Any], person: bool, both: bool
+) -> None:
+    """Who has hiv in both has two spellings of it, rare codes, or numbers of one mean, in the second release."""
+    rare = [["hiv", "Hiv", "hIv", "hiV", "HIv", "HIV"], [f"code {number}" for number in range(6)]]["publish" in column]
+    rows = [row | {"dx": rare[number] if row["dx"] == "hiv" else row["dx"]} for number, row in enumerate(crossing())]
+    if column.get("publish") == {"microaggregate": 6}:
+        rows = [row | {"dx": 100 * (number // 6) + number} for number, row in enumerate(rows)]
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    first = job_in(tmp_path, "first", qids=("a",), person=person, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}})
+    written = yaml.safe_load(first.read_text())
+    written["columns"]["sensitive"] = [{"name": "dx"} | column]
+    first.write_text(yaml.safe_dump(written, sort_keys=False))
+    anonymise(first)
+    second = job_in(tmp_path, "second", qids=("b",), person=person, privacy=NIGHTS | ({"l": {"dx": {"distinct": 2}}} if both else {}))
+    with pytest.raises(OverlapError):
+        anonymise(second, "overlaps=refuse")
+    [overlap] = anonymise(second).untold.overlaps or ()
+    assert (overlap.shared, overlap.shared_at_risk, overlap.values_at_risk) == (24, 0, 24)
 
 
 @pytest.mark.ci

@@ -57,7 +57,12 @@ class Compared:
             return [PART]
 
         known: Any = SimpleNamespace(
-            run=run, kinds=KINDS, digested=DigestedColumns(("q", "s"), ("note",), ("s",)), parts=parts, count_in_files=len
+            run=run,
+            kinds=KINDS,
+            published_kinds=KINDS,
+            digested=DigestedColumns(("q", "s"), ("note",), ("s",)),
+            parts=parts,
+            count_in_files=len,
         )
         earlier: Any = SimpleNamespace(release="people-1", work=work, linkage_key=("q",) if linked else (), persons=False, files="ff")
         self._entry.digested = (NAMES, untreated, kept)

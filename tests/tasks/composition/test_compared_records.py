@@ -139,7 +139,7 @@ def test_values_that_either_release_publishes_otherwise_or_that_only_one_has_tel
     stores, how = (Store(tmp_path / "mine"), Store(tmp_path / "theirs")), {"persons": False, "fragments": True}
     of = side(stores[0], mine, MINE, **how), side(stores[1], theirs, THEIRS, **how)
     sides = [one._replace(values=(place,)) for one, place in zip(of, values, strict=True)]
-    compared = ComparedContents(sides[0], sides[1], True, False, 3, Promises({}, {}, ("s",), None), republished, in_files=6)
+    compared = ComparedContents(sides[0], sides[1], True, False, 3, Promises({}, {}, ("s",), None, republished), in_files=6)
     answer: Any = compare_by_contents(job_with(), compared, *stores, tmp_path / "spill")
     assert (answer == [None, OTHERWISE_READ]) is (values == (0, 0) and 0 not in republished)
 
@@ -207,8 +207,8 @@ def test_one_record_of_the_same_file_that_reads_otherwise_is_enough(tmp_path: Pa
 def test_a_comparison_goes_to_a_worker_and_comes_there_as_it_was(tmp_path: Path) -> None:
     queue = FolderQueue(tmp_path)
     sides = side(Store(tmp_path / "mine"), drawn_releases(0)[0], MINE, persons=True, fragments=False), Side((), True, (None, 0))
-    promises = Promises({"l": {"s": SAID}}, {}, ("s",), None)
-    for more in ({}, {"republished": (0,), "in_files": 6}):
+    promises = Promises({"l": {"s": SAID}}, {}, ("s",), None, (0,))
+    for more in ({}, {"in_files": 6}):
         compared = ComparedContents(*sides, True, True, 3, promises, **more)
         assert decoded(encoded(compare_by_contents, (compared,), queue), queue) == (compare_by_contents, (compared,))
 

@@ -42,10 +42,12 @@ def drawn_releases(seed: int) -> tuple[list[Row], list[Row]]:
     return both + mine, [row._replace(group=int(drawn.integers(-1, 3))) for row in both] + theirs
 
 
-def at_risk(job: Job, promises: Promises, both: tuple[list[Row], list[Row]], folder: Path) -> int | None:
+def at_risk(
+    job: Job, promises: Promises, both: tuple[list[Row], list[Row]], folder: Path, identity: RecordMatching = BY_CONTENTS
+) -> int | None:
     with duckdb.connect() as database:
         loaded(database, *both)
-        database.execute(joined_records_sql(BY_CONTENTS))
+        database.execute(joined_records_sql(identity))
         database.execute(sets_table_sql())
         return units_at_risk_by_values(database, job, promises, Store(folder), count_persons=False)
 
@@ -67,10 +69,30 @@ def test_values_at_risk_are_those_of_a_look_at_every_record(
     assert least is None or len(counts) > 1
 
 
+@pytest.mark.parametrize("coarse", ["mine", "theirs"])
+@pytest.mark.parametrize("promising", ["mine", "theirs", "both"])
+def test_each_promise_is_of_what_its_own_release_publishes(tmp_path: Path, coarse: str, promising: str) -> None:
+    """Of the values of one source one release publishes fewer different ones, as texts in lower case or rare ones as other."""
+    said, identity = {"distinct": 2}, BY_CONTENTS._replace(same=())
+    mine, theirs = ({"l": {"s": said}} if promising in {one, "both"} else {} for one in ("mine", "theirs"))
+    promises, counts = Promises(mine, theirs, ("s",), None, (0,)), set()
+    for seed in range(8):
+        fine = [[row for row in side if row.value][:9] for side in drawn_releases(seed)]
+        few = [[row._replace(value=1) for row in side] for side in fine]
+        both = (few[0], fine[1]) if coarse == "mine" else (fine[0], few[1])
+        found = at_risk(job_with(said if mine else None), promises, both, tmp_path, identity)
+        seen_by = few if promising in {coarse, "both"} else fine
+        sides = seen(seen_by[0], "mine", identity), seen(seen_by[1], "theirs", identity)
+        assert found == without_values(*sides, 2)
+        counts.add(found)
+    assert max(counts) > 0
+
+
 def test_what_both_promise_alike_is_asked_once_however_it_is_said() -> None:
     said, same = {"distinct": 2}, {"distinct": 2, "nulls": None}
     assert len(Promises({"l": {"s": said}}, {"l": {"s": same}}, ("s",), None).models_promised) == 1
     assert len(Promises({"l": {"s": said}}, {"l": {"s": same | {"nulls": "value"}}}, ("s",), None).models_promised) == 2
+    assert len(Promises({"l": {"s": said}}, {"l": {"s": same}}, ("s",), None, (0,)).models_promised) == 2
     # What is compared with the whole source is asked of both sources, unless it is along an order.
     near = {"t": 0.2, "distance": "equal"}
     assert len(Promises({"t": {"s": near}}, {"t": {"s": near}}, ("s",), None).models_promised) == 2
