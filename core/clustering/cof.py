@@ -121,12 +121,17 @@ def write_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distan
         near: Shape (size or more,), written to.
     """
     if size > MOST_CACHED_RECORDS:
-        order = np.argsort(gaps[:size], kind="mergesort")
         found = 0
-        for place in order:
-            if place != row and found < count:
-                near[found] = place
-                found += 1
+        for other in range(size):
+            # Most records are no nearer than the last of those found.
+            if other == row or (found == count and gaps[other] >= gaps[near[count - 1]]):
+                continue
+            found += found < count
+            place = found - 1
+            while place > 0 and gaps[near[place - 1]] > gaps[other]:
+                near[place] = near[place - 1]
+                place -= 1
+            near[place] = other
         return
     # Distance and place in one number, which fits it; the record itself comes last, and what fills up behind it.
     for other in range(size):
