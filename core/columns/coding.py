@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Domain
-from core.columns.kernels import add_weighted, entries_at, fill_position_table, find_cells, unpack_cells
+from core.columns.kernels import entries_at, fill_position_table, find_cells, unpack_cells
 from core.columns.numbers import Finder, as_dictionary, filled, null_mask, offsets, position_finder, positions, to_numpy
 
 Codes = NDArray[np.integer]
@@ -153,8 +153,10 @@ class Packing:
         packed = []
         for word in self.words:
             total = np.zeros(len(groups[0]), np.int64)
+            share = np.empty_like(total)
             for position in word:
-                add_weighted(groups[position], self.weights[position], total)
+                # By numbers of one type: NumPy makes a float of an unsigned and a signed integer of 64 bits, which is exact to 2^53 only.
+                total += np.multiply(groups[position], self.weights[position], out=share, dtype=np.int64, casting="unsafe")
             packed.append(total)
         return tuple(packed)
 

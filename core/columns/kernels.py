@@ -45,19 +45,6 @@ def add_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64
         dense[cell] += counts[row]
 
 
-def _add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
-    total += codes.astype(np.int64) * weight
-
-
-@small_in(_add_weighted)
-@kernel
-def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
-    """Add each code times a weight to ``total``; both arrays have the shape (n,)."""
-    for row in range(codes.shape[0]):
-        # numba makes a float of an unsigned and a signed integer of 64 bits, which is exact to 2^53 only.
-        total[row] += np.int64(codes[row]) * weight
-
-
 @small_in(_number_cells)
 @kernel
 def number_cells(codes: Codes, starts: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -47,7 +47,9 @@ def digests_of(columns: Sequence[pa.Array], row_count: int) -> Digests:
         found, null = _digested(column)
         missing |= null
         combine(total, found)
-    _settle(total, missing)
+    # One person in 2^64 has the digest of nobody; it joins another one.
+    total[total == NOBODY] = 1
+    total[missing] = NOBODY
     return total
 
 
@@ -116,23 +118,6 @@ def _mixed(numbers: Digests) -> Digests:
     for row in range(numbers.shape[0]):
         found[row] = mix(numbers[row] + np.uint64(0x9E3779B97F4A7C15))
     return found
-
-
-def _settled_in_arrays(total: Digests, missing: NDArray[np.bool_]) -> None:
-    total[total == 0] = 1
-    total[missing] = 0
-
-
-@small_in(_settled_in_arrays)
-@kernel
-def _settle(total: Digests, missing: NDArray[np.bool_]) -> None:
-    """Set the digest to NOBODY where a value is missing, and nowhere else; both have the shape (n,)."""
-    for row in range(total.shape[0]):
-        if missing[row]:
-            total[row] = np.uint64(0)
-        elif total[row] == np.uint64(0):
-            # One person in 2^64 has this digest; it joins another one.
-            total[row] = np.uint64(1)
 
 
 def _combine(total: Digests, digests: Digests) -> None:

@@ -76,7 +76,6 @@ def folded(random: np.random.Generator, n: int) -> tuple[Any, ...]:
 
 CASES: dict[str, Case] = {
     "core.columns.kernels.add_cells": lambda r, n: (codes(r, n, "F"), STARTS, WEIGHTS, counts(r, n), np.ones(30, np.int64)),
-    "core.columns.kernels.add_weighted": lambda r, n: (codes(r, n)[:, 2].copy(), 7, np.ones(n, np.int64)),
     "core.columns.kernels.number_cells": lambda r, n: (codes(r, n), STARTS, WEIGHTS),
     "core.columns.kernels.sum_equal_cells": lambda r, n: (r.integers(0, 20, n), counts(r, n, np.int32), slots(n)),
     "core.columns.kernels.number_distinct": lambda r, n: (r.integers(-9, 20, n), slots(n)),
@@ -104,7 +103,6 @@ CASES: dict[str, Case] = {
     "core.recoding.classes.count_distinct": distinct,
     "core.units.losses.add_classes": lambda r, n: (counts(r, n), r.integers(0, 2, n).astype(bool)),
     "core.units.digests._mixed": lambda r, n: (digests(r, n),),
-    "core.units.digests._settle": lambda r, n: (digests(r, n), r.integers(0, 2, n).astype(bool)),
     "core.units.digests.combine": lambda r, n: (digests(r, n), digests(r, n)),
     "core.units.digests.combine_entries": lambda r, n: (digests(r, n), digests(r, 3), r.integers(0, 3, n).astype(np.int32)),
     "core.units.digests.digest_texts": texts,
