@@ -51,12 +51,16 @@ def test_what_small_arrays_publish_is_what_loops_publish(
 
 @pytest.mark.ci
 @pytest.mark.parametrize("source", [{}, {"path": "people.csv", "types": CSV_TYPES}])
-def test_a_small_table_is_published_by_skald_without_compiling(direct: CommandLine, tmp_path: Path, source: dict[str, Any]) -> None:
+def test_a_small_table_is_published_by_skald_without_numba(direct: CommandLine, tmp_path: Path, source: dict[str, Any]) -> None:
     job = people_job(direct.folder, people(300), **({"source": source} if source else {}))
     pl.read_parquet(direct.folder / "people" / "*.parquet").write_csv(job.parent / "people.csv")
-    done = direct.process("run", "job.yaml", NUMBA_CACHE_DIR=str(tmp_path / "loops"))
+    command = [sys.executable, "-X", "importtime", "-m", "flows.cli", "run", str(job), "--direct"]
+    done = direct.ended(command, NUMBA_CACHE_DIR=str(tmp_path / "loops"))
     assert done.returncode == 0, done.stderr
     assert "Compiling" not in done.stderr
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "duckdb" in modules
+    assert "numba" not in modules
     assert not list((tmp_path / "loops").rglob("*.nbi"))
 
 
