@@ -59,7 +59,7 @@ class SmallArrays:
     def admit(self, arguments: Sequence[Any], loop: Loop) -> bool:
         """Return whether the arguments of a loop are few enough; count them."""
         left, longest = (self.of_kept, 1 << 16) if loop.is_kept else (self.of_new, 1 << 20)
-        arrays = [one for one in arguments if hasattr(one, "shape")]
+        arrays = [one for one in arguments if getattr(one, "ndim", 0)]
         # A call costs as much as some hundred elements.
         size = max((one.size for one in arrays), default=0) + 256
         if size > left or max((len(one) for one in arrays), default=0) > longest:

@@ -71,11 +71,18 @@ def meeting_sql(source: str, one: str, other: str) -> str:
     return f"SELECT count(*) > 0 FROM {first} SEMI JOIN {second} USING (link)"
 
 
-def crossing_sql(source: str, one: str, other: str) -> str:
+def crossing_sql(source: str, one: str, other: str, meets: tuple[bool, bool] = (False, False)) -> str:
     """Return SQL that says whether two expressions of links tell more together than each by itself.
 
-    They do not where they link the same records, nor where one of them links none.
+    They do not where they link the same records, nor where one of them links none: neither in its own column nor in another.
+
+    Args:
+        source: What is read.
+        one: Null where there is no link.
+        other: The same.
+        meets: Whether each has values in common with a further column.
     """
+    none = " OR ".join(f"(NOT {met} AND records_of_{name} = {name}s)" for name, met in zip(("one", "other"), meets, strict=True))
     return f"""
         WITH pairs AS (
             SELECT one, other, count(*) AS records FROM (SELECT {one} AS one, {other} AS other FROM {source})
@@ -87,8 +94,7 @@ def crossing_sql(source: str, one: str, other: str) -> str:
                 coalesce(sum(records) FILTER (other IS NOT NULL), 0) AS records_of_other
             FROM pairs
         )
-        SELECT NOT (records_of_one = ones OR records_of_other = others
-            OR (pairs = ones AND pairs = others AND pairs = with_one AND pairs = with_other))
+        SELECT NOT ({none} OR (NOT {all(meets)} AND pairs = ones AND pairs = others AND pairs = with_one AND pairs = with_other))
         FROM counted
     """
 
@@ -129,6 +135,24 @@ def _set_digest(member: str, aggregate: str = "") -> str:
     DuckDB makes text of two halves a hundred times as fast as of one number.
     """
     return " || '.' || ".join(f"{aggregate}(md5_number_{half}({member}))" for half in ("lower", "upper"))
+
+
+def alike_at_once_sql(link_count: int) -> Iterator[str]:
+    """Yield SQL statements that add what records show that agree in two links at once, or in all.
+
+    Each link by itself may show the same of three persons, of whom only one has records that agree in both.
+
+    Args:
+        link_count: Number of links of each record.
+    """
+    for places in dict.fromkeys([*combinations(range(link_count), 2), tuple(range(link_count))]):
+        links = ", ".join(f"link_{place}" for place in places)
+        each = f"SELECT DISTINCT {links}, combination::VARCHAR AS member FROM {ROWS}"
+        digest = _set_digest("member", "bit_xor")
+        yield f"CREATE OR REPLACE TEMP TABLE {SEEN} AS SELECT {links}, {digest} AS more FROM ({each}) GROUP BY {links} HAVING count(*) > 1"
+        seen = "md5(seen || ':' || coalesce(more, '')) AS seen"
+        joined = f"{ROWS} LEFT JOIN {SEEN} USING ({links})"
+        yield f"CREATE OR REPLACE TEMP TABLE {ROWS} AS SELECT * EXCLUDE (more) REPLACE ({seen}) FROM {joined}"
 
 
 def joining_round_sql(link_count: int) -> Iterator[str]:

@@ -13,6 +13,7 @@ from core.recount.groups import TogetherCount, combination_counts_sql, combined_
 from core.recount.joined_columns import (
     MOST_ROUNDS,
     Link,
+    alike_at_once_sql,
     comparable_columns,
     connected,
     crossing_sql,
@@ -142,6 +143,8 @@ def _joined_columns(
         links = [link_sql(job, one, [f"link_{columns.index(name)}" for name in one], kinds[one]) for one in group]
         published = published_rows_sql(source, qids, COMBINATIONS, [f"s.{quote(name)}::VARCHAR" for name in columns])
         connection.execute(joined_rows_sql(published, owners, links))
+        for statement in alike_at_once_sql(len(links)):
+            connection.execute(statement)
         before, different = -1, 0
         for _ in range(MOST_ROUNDS):
             *making, counting = joining_round_sql(len(links))
@@ -165,12 +168,14 @@ def _joined_groups(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
     links = job.columns.joining
     read = {one: link_sql(job, one, [quote(name) for name in one], 0) for one in links}
 
-    def holds(statement: Callable[[str, str, str], str], one: Link, other: Link) -> bool:
-        return connection.execute(statement(source, read[one], read[other])).fetchall() == [(True,)]
+    def holds(statement: Callable[..., str], one: Link, other: Link, *more: object) -> bool:
+        return connection.execute(statement(source, read[one], read[other], *more)).fetchall() == [(True,)]
 
     meeting = [((one,), (other,)) for one, other in comparable_columns(job) if holds(meeting_sql, (one,), (other,))]
     refused = [one for one in job.columns.links if not accepts_linking(job, one)]
-    crossing = [pair for pair in combinations(refused, 2) if pair not in meeting and holds(crossing_sql, *pair)]
+    met = {one for pair in meeting for one in pair}
+    pairs = [pair for pair in combinations(refused, 2) if pair not in meeting]
+    crossing = [(one, other) for one, other in pairs if holds(crossing_sql, one, other, (one in met, other in met))]
     kinds = {one: kind for kind, alike in enumerate(connected(links, meeting)) for one in alike}
     return kinds, [group for group in connected(links, [*meeting, *crossing]) if len(group) > 1]
 

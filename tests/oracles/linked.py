@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -61,7 +62,16 @@ def told_by_joins(combinations: Sequence[Hashable], pseudonyms: Sequence[Sequenc
     """
     # A record without a pseudonym has one that nobody else has.
     named = [[("alone", row, at) if one is None else one for at, one in enumerate(mine)] for row, mine in enumerate(pseudonyms)]
-    seen: list[Any] = list(combinations)
+    # Records may have several pseudonyms in common at once.
+    places = [some for size in range(2, len(named[0]) + 1) for some in itertools.combinations(range(len(named[0])), size)]
+    at_once: dict[Any, set[Any]] = defaultdict(set)
+    for mine, combination in zip(named, combinations, strict=True):
+        for some in places:
+            at_once[some, *(mine[at] for at in some)].add(combination)
+    seen: list[Any] = [
+        (combination, *(frozenset(at_once[some, *(mine[at] for at in some)]) for some in places))
+        for mine, combination in zip(named, combinations, strict=True)
+    ]
     holding: dict[Any, Any] = {}
     for _ in range(len(seen) + 2):
         members: dict[Any, set[Any]] = defaultdict(set)
@@ -82,7 +92,7 @@ def told_by_joins(combinations: Sequence[Hashable], pseudonyms: Sequence[Sequenc
         for groups in [sharing] + [linked] * (not (isinstance(one, tuple) and one[0] == "alone")):
             groups[frozenset(own)].add(person)
     few = [mine for own, mine in linked.items() if len(sharing[own]) < k]
-    sets = {what for one, what in holding.items() if not (isinstance(one, tuple) and one[0] == "alone")}
+    sets = {holding[one] for mine in named for one in mine if not (isinstance(one, tuple) and one[0] == "alone")}
     return Told(
         len(set().union(*linked.values())), len(sets), min((len(sharing[own]) for own in linked), default=0), len(set().union(*few))
     )

@@ -169,7 +169,7 @@ def refused(numbers: Any) -> Any:
 
 
 def admitted(room: SmallArrays, loop: Any, *lengths: int) -> list[bool]:
-    return [room.admit((np.empty(length), 7), loop) for length in lengths]
+    return [room.admit((np.empty(length), 7, np.int64(7)), loop) for length in lengths]
 
 
 def test_small_work_is_done_in_arrays_until_there_was_much_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

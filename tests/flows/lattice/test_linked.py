@@ -185,6 +185,27 @@ def test_two_columns_beside_each_other_are_counted_together(anonymise: Anonymise
     assert len(anonymise(job(tmp_path / "two", table, columns=wanted, **parts)).manifest.linked or ()) == 2
 
 
+@pytest.mark.ci
+def test_who_has_not_moved_is_told_apart_from_who_has(anonymise: Anonymise, tmp_path: Path) -> None:
+    """All three are there at both ages, and so is each household; one person alone is there twice in the same household."""
+    table = changed(relatives([None] * 6, [0, 0, 1, 2, 2, 1], [40, 8] * 3), "person", [0, 0, 1, 1, 2, 2])
+    wanted = columns(
+        identifiers=[*({"name": name, "treatment": HASH} for name in ("person", "household")), "mother", *DROPPED], person="none"
+    )
+    with pytest.raises(LinkedError, match=r"'person' and 'household' show .* 6 pseudonyms of 6 share"):
+        anonymise(job(tmp_path, table, columns=wanted, privacy={"k": 3}, method={"name": "skald", "node": [0, 0, 0]}))
+
+
+@pytest.mark.ci
+def test_columns_that_link_in_another_column_alone_are_counted_with_a_third(anonymise: Anonymise, tmp_path: Path) -> None:
+    """No mother has two children, but they live with their own child or with one of that age, or with one of the other age."""
+    table = relatives([None] * 4 + [0, 1, 2, 3], [0, 1, 2, 3, 0, 2, 1, 3], [40] * 4 + [8, 8, 15, 15])
+    treated = [{"name": name, "treatment": HASH} for name in ("person", "mother", "household")]
+    parts = {"privacy": {"k": 2}, "method": {"name": "skald", "node": [0, 0, 0]}}
+    with pytest.raises(LinkedError, match=r"'person', 'mother' and 'household' show .* the least 1"):
+        anonymise(job(tmp_path, table, columns=columns(identifiers=[*treated, *DROPPED]), **parts))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fragments", [{}, {"fragments": {"count": 3}}])
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "skald"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from core.recount.joined_columns import (
     MOST_ROUNDS,
+    alike_at_once_sql,
     comparable_columns,
     comparable_sql,
     connected,
@@ -47,6 +48,8 @@ def counted(rows: Sequence[Row], k: int, *, known: bool, exchanged: bool = False
         owners = person_pseudonyms_sql("combinations", "classes", "people", 1, [0, 1]) if known else ""
         published = published_rows_sql("written", ['"q"'], "combinations", ["s.one", "s.other"])
         connection.execute(joined_rows_sql(published, owners, links))
+        for statement in alike_at_once_sql(2):
+            connection.execute(statement)
         for _ in range(MOST_ROUNDS):
             for statement in joining_round_sql(2):
                 connection.execute(statement)
@@ -59,6 +62,7 @@ def told(count: LinkCount) -> Told:
 
 
 @example([("a", "p", None, 1), ("b", "q", "p", 2), ("a", "r", None, 3), ("b", "s", "t", 4)], 2)
+@example([("a", "p", "u", 1), ("b", "p", "u", 1), ("a", "q", "v", 2), ("b", "q", "w", 2), ("a", "r", "w", 3), ("b", "r", "v", 3)], 3)
 @given(ROWS, st.integers(1, 4))
 def test_people_share_all_that_joins_show(rows: list[Row], k: int) -> None:
     count = counted(rows, k, known=True)
