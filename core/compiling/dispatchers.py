@@ -15,6 +15,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 from numba.core import config, sigutils, typing
@@ -182,6 +183,10 @@ class Kernel(CPUDispatcher):
         return self._parts[args]
 
 
+DAMAGES = (UnpicklingError, EOFError, ValueError, LookupError, AttributeError, ImportError)
+"""Errors of reading a damaged file of compiled code."""
+
+
 class CompiledCache(FunctionCache):
     """Cache of a kernel's compiled code that does not start numba's compiler to read it.
 
@@ -195,9 +200,13 @@ class CompiledCache(FunctionCache):
     on_missing: Callable[[str], None]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a kernel's compiled code from the cache; report that it has to be compiled where it is missing."""
+        """Load a kernel's compiled code; report that it has to be compiled where it is missing or damaged."""
         rtsys.initialize(target_context)
-        kept = self._load_overload(sig, target_context)
+        try:
+            kept = self._load_overload(sig, target_context)
+        except DAMAGES:
+            self.flush()
+            kept = None
         if kept is None:
             self.on_missing(self._py_func.__module__)
         return kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,24 @@ def test_a_kernel_is_reported_before_it_is_compiled_and_not_where_it_is_kept(tmp
             assert compiled.compiler("called")(doubled)(given) == given * 2
     compiled.compiler("called")(doubled)(1j)
     assert said == [(__name__, 0), (__name__, 1)]
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [lambda whole: b"x", lambda whole: b"", lambda whole: whole[: len(whole) // 2]])
+def test_damaged_kernels_are_compiled_again_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, damage: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "called.py").write_text("one")
+    monkeypatch.setattr(compiled, "CORE", tmp_path)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    said: list[str] = []
+    with compiled.notified_of_compiling(said.append):
+        for expected in (1, 2, 2):
+            assert compiled.compiler("called")(doubled)(21) == 42
+            assert len(said) == expected
+            if len(said) == 1:
+                [kept_file] = tmp_path.rglob(f"*.{ending}")
+                kept_file.write_bytes(damage(kept_file.read_bytes()))
 
 
 def test_kernels_are_kept_in_the_users_cache_where_the_installation_cannot_be_written(
