@@ -32,7 +32,7 @@ class NeighbourBuffers(NamedTuple):
             fits it, else int64, as all that has distances.
         cached_distances: Shape (HELD, HELD) or less: all distances of a partition that is small enough.
         alone: Shape (largest,): those of one record, where it is not.
-        keys: Shape (largest,): distances and places; ``near`` the nearest records.
+        near: Shape (largest,): the nearest records of one.
         chains: Shape (largest,): of each record; ``farthest`` the distance of its last neighbour, ``last`` that neighbour.
         reached: Shape (k,) or less: distances to a trail.
     """
@@ -40,7 +40,6 @@ class NeighbourBuffers(NamedTuple):
     columns: Distances
     cached_distances: Distances
     alone: Distances
-    keys: Distances
     near: NDArray[np.int64]
     chains: NDArray[np.int64]
     farthest: Distances
@@ -62,7 +61,7 @@ def scratch_for_partitions(points: Points, largest: int, k: int) -> NeighbourBuf
     return NeighbourBuffers(
         columns=np.zeros((points.rows.shape[1], padded), distances),
         cached_distances=np.empty((held, min(padded, MOST_CACHED_RECORDS)), distances),
-        alone=np.empty(padded, distances), keys=np.empty(padded, distances), near=np.empty(largest, places),
+        alone=np.empty(padded, distances), near=np.empty(largest, places),
         chains=np.empty(largest, places), farthest=np.empty(largest, distances), last=np.empty(largest, places),
         reached=np.empty(min(k, largest), places),
     )  # fmt: skip
@@ -107,7 +106,7 @@ def measure_from(columns: Distances, size: int, row: int, metric: Metric, gaps: 
 
 
 @kernel
-def write_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
+def write_nearest(gaps: Distances, row: int, size: int, count: int, near: NDArray[np.int64]) -> None:
     """Write the ``count`` other records nearest to a record into ``near``, nearest first.
 
     The record itself is left out. Of equal distances the first record is nearer.
@@ -117,35 +116,19 @@ def write_nearest(gaps: Distances, row: int, size: int, count: int, keys: Distan
         row: The record, which is not among them.
         size: Records of the partition.
         count: How many are wanted, fewer than these.
-        keys: Scratch.
         near: Shape (size or more,), written to.
     """
-    if size > MOST_CACHED_RECORDS:
-        found = 0
-        for other in range(size):
-            # Most records are no nearer than the last of those found.
-            if other == row or (found == count and gaps[other] >= gaps[near[count - 1]]):
-                continue
-            found += found < count
-            place = found - 1
-            while place > 0 and gaps[near[place - 1]] > gaps[other]:
-                near[place] = near[place - 1]
-                place -= 1
-            near[place] = other
-        return
-    # Distance and place in one number, which fits it; the record itself comes last, and what fills up behind it.
+    found = 0
     for other in range(size):
-        keys[other] = gaps[other] * MOST_CACHED_RECORDS + other
-    padded = padded_size(size)
-    for other in range(size, padded):
-        keys[other] = np.iinfo(keys.dtype).max
-    keys[row] = np.iinfo(keys.dtype).max
-    for other in range(size):
-        # Ranks are counted, all by all: without a branch that costs less than to sort so few.
-        key, rank = keys[other], keys.dtype.type(0)
-        for place in range(padded):
-            rank = keys.dtype.type(rank + (keys[place] < key))
-        near[rank] = other
+        # Most records are no nearer than the last of those found.
+        if other == row or (found == count and gaps[other] >= gaps[near[count - 1]]):
+            continue
+        found += found < count
+        place = found - 1
+        while place > 0 and gaps[near[place - 1]] > gaps[other]:
+            near[place] = near[place - 1]
+            place -= 1
+        near[place] = other
 
 
 Chaining = Literal["paper", "tang"]
@@ -245,7 +228,7 @@ def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Met
         gaps = held[row] if size <= MOST_CACHED_RECORDS else alone
         if size > MOST_CACHED_RECORDS:
             measure_from(columns, size, row, metric, gaps)
-        write_nearest(gaps, row, size, count, room.keys, near)
+        write_nearest(gaps, row, size, count, near)
         farthest[row], last[row] = gaps[near[count - 1]], near[count - 1]
         if tang:
             chains[row] = _trail(rows, start, row, near[:count], room.reached, metric)

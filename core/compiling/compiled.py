@@ -59,6 +59,8 @@ class SmallArrays:
     def admit(self, arguments: Sequence[Any], loop: Loop) -> bool:
         """Return whether the arguments of a loop are few enough; count them."""
         left, longest = (self.of_kept, 1 << 16) if loop.is_kept else (self.of_new, 1 << 20)
+        if not left:
+            return False
         arrays = [one for one in arguments if getattr(one, "ndim", 0)]
         # A call costs as much as some hundred elements.
         size = max((one.size for one in arrays), default=0) + 256
@@ -96,6 +98,7 @@ class Loop:
         in_arrays: The same in NumPy, for small arrays; it returns ``NotImplemented`` for arguments that it does not take.
     """
 
+    __name__: str
     in_arrays: Callable[..., Any] | None = None
 
     def __init__(self, function: Callable[..., Any], digest: str) -> None:
@@ -106,7 +109,6 @@ class Loop:
             digest: Of all code that is compiled with it.
         """
         update_wrapper(self, function)
-        self.__name__ = function.__name__
         self._function, self._digest = function, digest
         self._compiled: Any = None
 

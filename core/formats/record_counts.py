@@ -52,11 +52,10 @@ def count_block(block: NDArray[np.uint8], kinds: NDArray[np.uint8], table: NDArr
 
     Where no quotes are, only ends of lines count, and NumPy finds these.
     """
-    found = kinds[block]
-    if known[STATE] in (QUOTED, CLOSED) or (found == QUOTE).any():
+    if known[STATE] in (QUOTED, CLOSED) or (block == ord('"')).any():
         count_bytes(block, kinds, table, least, known)
     elif len(block):
-        _count_lines(found, table, least, known)
+        _count_lines(kinds[block], table, least, known)
 
 
 def _count_lines(found: NDArray[np.uint8], table: NDArray[np.uint8], least: int, known: NDArray[np.int64]) -> None:

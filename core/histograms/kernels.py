@@ -11,13 +11,12 @@ from core.compiling.compiled import compiler, small_in
 kernel = compiler("histograms.kernels")
 
 
-def _add_two_code_cells(
-    codes: Codes, first_weights: NDArray[np.int32], second_weights: NDArray[np.int32], counts: Counts, dense: Counts
-) -> None:
-    np.add.at(dense, first_weights[codes[:, 0]] + second_weights[codes[:, 1]], counts)
+def _add_code_cells(codes: Codes, *given: Counts) -> None:
+    *weights, counts, dense = given
+    np.add.at(dense, sum(weight[codes[:, place]] for place, weight in enumerate(weights)), counts)
 
 
-@small_in(_add_two_code_cells)
+@small_in(_add_code_cells)
 @kernel
 def add_two_code_cells(
     codes: Codes, first_weights: NDArray[np.int32], second_weights: NDArray[np.int32], counts: Counts, dense: Counts
@@ -37,18 +36,7 @@ def add_two_code_cells(
         dense[first_weights[codes[row, 0]] + second_weights[codes[row, 1]]] += counts[row]
 
 
-def _add_three_code_cells(
-    codes: Codes,
-    first_weights: NDArray[np.int32],
-    second_weights: NDArray[np.int32],
-    third_weights: NDArray[np.int32],
-    counts: Counts,
-    dense: Counts,
-) -> None:
-    np.add.at(dense, first_weights[codes[:, 0]] + second_weights[codes[:, 1]] + third_weights[codes[:, 2]], counts)
-
-
-@small_in(_add_three_code_cells)
+@small_in(_add_code_cells)
 @kernel
 def add_three_code_cells(
     codes: Codes,

@@ -56,9 +56,7 @@ def gather_members(classes: NDArray[np.signedinteger[Any]], next_positions: NDAr
 
 
 def _count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    numbers = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
-    pairs = np.unique(numbers * size + codes[order].astype(np.int64))
-    return np.bincount(pairs // size, minlength=len(starts))
+    return np.bincount(Sets(order, starts).pairs(codes, size)[0], minlength=len(starts))
 
 
 @small_in(_count_distinct)

@@ -212,6 +212,11 @@ class Policy(StrictModel):
         """SHA-256 of the policy's file, in hex."""
         return self._digest
 
+    @property
+    def least_attacked(self) -> int:
+        """People whom attacks must be played against at least; 0 where the policy asks for no attacks."""
+        return SAMPLE if self.attacks else 0
+
     def banned(self, columns: Iterable[str]) -> list[str]:
         """Return the column names that may never be published, in order, ignoring spelling."""
         # A bracket in a pattern is one of a name.
@@ -265,7 +270,7 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
         faults.append("columns.accept_untreated is true, and the policy forbids it; coarsen the insensitive columns or withhold them")
     if policy.attacks and job.attacks is None:
         faults.append("attacks is off, and the policy asks for attacks before a release is published; leave it out, or say sample")
-    if policy.attacks and job.attacks and isinstance(sample := job.attacks.sample, int) and sample < SAMPLE:
+    if job.attacks and isinstance(sample := job.attacks.sample, int) and sample < policy.least_attacked:
         faults.append(f"attacks.sample is {sample:,}, and the policy asks for {SAMPLE:,} people or more; leave it out, or say all")
     if policy.methods is not None and job.method_named not in policy.methods:
         allowed = ", ".join(f"'{name}'" for name in policy.methods)

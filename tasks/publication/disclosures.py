@@ -19,7 +19,7 @@ from core.recount.linked import exposing_links, pseudonyms_are_persons
 from schemas.errors.refusals import AttackError, LinkedError, OverlapError, UntreatedError
 from schemas.job.job import Job
 from schemas.job.policy import Policy
-from schemas.job.privacy import SAMPLE, AttackBasis, AttackSettings, attacks_sentence, broken_attacks
+from schemas.job.privacy import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
 from schemas.release.figures import reported_count_text
@@ -107,7 +107,7 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
         if broken := broken_attacks(manifest.attacks):
             raise AttackError.published(release, [attacks_sentence(one) for one in broken], by)
         basis = manifest.attacked
-        too_few = basis is not None and basis.sample is not None and basis.sample < SAMPLE and policy is not None and bool(policy.attacks)
+        too_few = policy is not None and basis is not None and basis.sample is not None and basis.sample < policy.least_attacked
         # Of several tables some attacks are never played.
         if basis is None or too_few or (basis.unplayed and isinstance(manifest, Manifest)):
             raise AttackError.recalled_unplayed(release, by)
