@@ -204,6 +204,11 @@ def order_of_digests(digests: NDArray[np.uint64]) -> NDArray[np.intp]:
     return order_of(digests, (1 << WIDTH) - 1)
 
 
+def run_starts(ordered: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the positions where each run of equal numbers begins, ascending; none of an empty array."""
+    return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+
+
 def tied_positions(equals_previous: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return the positions in a sorted array whose value equals a neighbour's.
 

@@ -196,11 +196,16 @@ def _rows(identity: RecordMatching) -> str:
     """
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
     changed = " OR ".join([*["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated, *_rearranged(identity)]) or "false"
-    named = [("value", number, "mt") for number in range(identity.values)]
-    named += [("their_value", number, "tm") for number in range(identity.values) if number not in identity.same]
+    every, others = range(identity.values), [number for number in range(identity.values) if number not in identity.same]
+    # Of both a value is taken from this release first, or from the other one.
     both, mine, theirs = (
-        "".join(f", {value.format(number, *first)} AS {name}_{number}" for name, number, first in named)
-        for value in ("coalesce({1}_value_{0}, {2}_value_{0})", "m_value_{0}", "t_value_{0}")
+        "".join(
+            [
+                *(f", coalesce({one}_value_{number}, {other}_value_{number}) AS value_{number}" for number in every),
+                *(f", coalesce({other}_value_{number}, {one}_value_{number}) AS their_value_{number}" for number in others),
+            ]
+        )
+        for one, other in ("mt", "mm", "tt")
     )
     a, b = (
         f"coalesce({side}, {ABSENT}) + CASE WHEN {side} >= 0 AND is_pair AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"

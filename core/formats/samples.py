@@ -15,7 +15,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.numbers import null_mask, positions
-from core.columns.sorting import ascending_digests, order_of_digests
+from core.columns.sorting import ascending_digests, order_of_digests, run_starts
 from core.units.digests import NOBODY, Digests, digests_of
 
 MOST_SAMPLED_VALUES = 2000
@@ -94,7 +94,7 @@ class ValueCounter:
     def take_counts(self) -> tuple[Digests, NDArray[np.int64]]:
         """Return and forget the distinct digests, ascending, and their counts since the last call."""
         single = ascending_digests(np.concatenate([np.empty(0, np.uint64), *self._single]))
-        starts = _starts(single)
+        starts = run_starts(single)
         digests, counts = single[starts], np.diff(np.append(starts, len(single)))
         if self._digests:
             digests, counts = sum_counts([*self._digests, digests], [*self._counts, counts])
@@ -110,7 +110,7 @@ def sum_counts(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) 
     whole, summed = np.concatenate(digests), np.concatenate(counts)
     order = order_of_digests(whole)
     whole, summed = whole[order], summed[order]
-    starts = _starts(whole)
+    starts = run_starts(whole)
     return whole[starts], np.add.reduceat(summed, starts) if len(starts) else summed
 
 
@@ -123,7 +123,7 @@ def digest_totals(digests: Sequence[Digests], counts: Sequence[NDArray[np.intege
     """
     # Sorting digests alone is several times as quick as sorting what belongs to them along with them.
     whole = ascending_digests(np.concatenate([np.empty(0, np.uint64), *digests]))
-    starts = _starts(whole)
+    starts = run_starts(whole)
     lengths = np.diff(np.append(starts, len(whole)))
     often = np.concatenate([np.empty(0, np.uint64), *(found[count > 1] for found, count in zip(digests, counts, strict=True))])
     # Of those that stand in one array alone, some count more than once there.
@@ -135,7 +135,7 @@ def distinct_digests(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
     """Return the distinct digests in ascending order, and a position of each, shapes (distinct,)."""
     order = order_of_digests(digests)
     ascending = digests[order]
-    starts = _starts(ascending)
+    starts = run_starts(ascending)
     return ascending[starts], order[starts]
 
 
@@ -162,11 +162,6 @@ def _lengths(values: pa.Array) -> NDArray[np.int64]:
         return np.zeros(len(values), np.int64)
     lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
     return lengths
-
-
-def _starts(ascending: Digests) -> NDArray[np.intp]:
-    """Return the positions where each distinct digest begins."""
-    return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)])
 
 
 def value_digests(column: pa.Array) -> Digests:

@@ -18,7 +18,7 @@ from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
 from core.columns.domains import QidValueCounts, domain_blocks, rows_of_axis
 from core.columns.kernels import count_numbers
 from core.columns.numbers import Keys, is_sortable, keys_of, positions, to_numpy, values_of_keys
-from core.columns.sorting import ascending, order_of
+from core.columns.sorting import ascending, order_of, run_starts
 from core.histograms.kernels import pack_counts, sum_packed
 
 RANGE = 1 << 18
@@ -121,7 +121,7 @@ def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
     # The lesser of two numbers without a sign stays so, however far apart they are and wherever they begin.
     order = order_of(cells.view(np.uint64) - np.uint64(low % 2**BITS), int(cells.max()) - low)
     cells = cells[order]
-    firsts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
+    firsts = run_starts(cells)
     into.cells[: len(firsts)], into.counts[: len(firsts)] = cells[firsts], np.add.reduceat(counts[order], firsts)
     return len(firsts)
 
@@ -191,7 +191,7 @@ def _count_keys(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
         found = np.flatnonzero(dense)
         return found + low, dense[found]
     keys = ascending(keys - low, high - low, keeps_input=False) + low if high - low < SPAN else np.sort(keys)
-    firsts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    firsts = run_starts(keys)
     return keys[firsts], np.diff(firsts, append=len(keys))
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Codes, PackedWords, Packing, single_word
 from core.columns.kernels import add_numbers, occupied
-from core.columns.sorting import ascending, order_of
+from core.columns.sorting import ascending, order_of, run_starts
 from core.histograms.domain_counts import Ascending, sum_ascending
 
 DENSE_PER_CELL = 8
@@ -84,11 +84,11 @@ def count_cells(words: PackedWords, product: int, counts: NDArray[np.int64] | No
     key = single_word(words)
     if counts is None and len(words) == 1:
         key = ascending(key, product)
-        starts = _starts(key)
+        starts = run_starts(key)
         return (key[starts],), np.diff(np.append(starts, len(key)))
     # Equal keys have equal words, and whole numbers add up alike in any order.
     order = order_of(key, int(key.max(initial=0)))
-    starts = _starts(key[order])
+    starts = run_starts(key[order])
     first = order[starts]
     summed = np.diff(np.append(starts, len(key))) if counts is None else np.add.reduceat(counts[order], starts) if len(key) else counts
     return tuple(word[first] for word in words), summed.astype(np.int64)
@@ -99,12 +99,6 @@ def _count_dense(key: NDArray[np.int64], product: int, counts: NDArray[np.int64]
     summed = np.bincount(key, weights=counts, minlength=product)
     occupied = np.flatnonzero(summed)
     return (occupied.astype(np.int64),), summed[occupied].astype(np.int64)
-
-
-def _starts(ordered: NDArray[np.int64]) -> NDArray[np.intp]:
-    if not len(ordered):
-        return np.empty(0, np.intp)
-    return np.concatenate([np.zeros(1, np.intp), np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
 
 
 class HistogramCounter:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.kernels import Codes, Counts
+from core.columns.sorting import run_starts
 from core.compiling.compiled import compiler, small_in
 
 kernel = compiler("histograms.kernels")
@@ -58,7 +59,7 @@ def _folded(counts: Counts, group_of: NDArray[np.int64]) -> tuple[NDArray[np.int
     """Return the groups that have entries, and the sums of their entries along the second axis."""
     order = np.argsort(group_of, kind="stable")
     groups = group_of[order]
-    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    starts = run_starts(groups)
     return groups[starts], np.add.reduceat(counts[:, order], starts, axis=1)
 
 
@@ -197,7 +198,7 @@ def pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, b
 
 def _sum_packed(rows: NDArray[np.int64], low: int, bits: int, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
     numbers = rows >> bits
-    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    starts = run_starts(numbers)
     cells[: len(starts)] = numbers[starts] + low
     counts[: len(starts)] = np.add.reduceat(rows & ((1 << bits) - 1), starts)
     return len(starts)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import codes_in
 from core.columns.domains import Domain
+from core.columns.sorting import run_starts
 from core.histograms.histogram import Histogram
 from core.mondrian.fragments import CutTree, cut_tree
 from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_row, prices_for, room_for
@@ -316,7 +317,7 @@ def _published(
     rows = np.flatnonzero(keeps[owners])
     _, mine = np.unique(owners[rows], return_inverse=True)
     order = np.argsort(mine, kind="stable")
-    starts = np.append(np.flatnonzero(np.append(True, np.diff(mine[order]) != 0)), len(order)) if len(order) else np.zeros(1, np.int64)
+    starts = np.append(run_starts(mine[order]), len(order))
     made = Partition(order.astype(np.int32), starts.astype(np.int64))
     published = label_partition(cutting, cells.codes[rows], cells.counts[rows], made)
     numbers = np.full(cells.cells, SUPPRESSED, np.int32)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.sorting import run_starts
 from core.compiling.compiled import compiler
 from core.hierarchies.hierarchy import Hierarchy
 
@@ -280,7 +281,7 @@ def rank_profiles(persons: Integers, ranks: Integers, person_count: int) -> Inte
     size = int(ranks.max()) + 1
     keys, counts = np.unique(persons * size + ranks, return_counts=True)
     whose, rank = keys // size, keys % size
-    firsts = np.flatnonzero(np.append(True, np.diff(whose) != 0))
+    firsts = run_starts(whose)
     found[0, whose[firsts]] = rank[firsts]
     found[1, whose[firsts]] = rank[np.append(firsts[1:], len(rank)) - 1]
     order = np.lexsort((rank, -counts, whose))

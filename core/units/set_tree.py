@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.sorting import run_starts
 from core.compiling.compiled import compiler
 from core.units.digests import Digests, mix
 from core.units.pairs import Pairs
@@ -93,12 +94,7 @@ def pair_starts(ascending_digests: Digests) -> Counts:
 
     Shape (people + 1,).
     """
-    new = (
-        np.flatnonzero(np.append(True, ascending_digests[1:] != ascending_digests[:-1]))
-        if len(ascending_digests)
-        else np.empty(0, np.int64)
-    )
-    return np.append(new, len(ascending_digests)).astype(np.int64)
+    return np.append(run_starts(ascending_digests), len(ascending_digests)).astype(np.int64)
 
 
 def pairs_withheld(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:

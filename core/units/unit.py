@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
+from core.columns.sorting import run_starts
 from core.privacy.models import Spread
 
 Counts = NDArray[np.int64]
@@ -120,7 +121,7 @@ def in_classes(owners: Integers) -> slice | NDArray[np.bool_]:
 def sum_by_key(keys: Counts, counts: Counts) -> tuple[Counts, Counts]:
     """Sum the counts of equal keys; return the distinct keys, ascending, and their sums."""
     order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0)) if len(keys) else np.empty(0, np.intp)
+    starts = run_starts(keys[order])
     return keys[order][starts], np.add.reduceat(counts[order], starts) if len(starts) else counts
 
 
