@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from core.units.persons import CellPersons, share_of
 from tasks.counting.chunk_histograms import read_pairs
 from tasks.counting.coding import Coding, bundled_cells, cells_in_source_coding
 from tasks.counting.histograms import fingerprints
+from tasks.store.arrays import write_array
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 
@@ -203,14 +203,8 @@ def reader_of_array(numbers: NDArray[np.int32]) -> Numbers:
 
 def reader_of_artifact(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
     """Store an array as an artefact; return a function that reads it back."""
-    artifact = store.make("person_cells", key, ".npy", lambda path: _write(path, numbers))
+    artifact = store.make("person_cells", key, ".npy", lambda path: write_array(path, numbers))
     return lambda: np.load(store.path(artifact))
-
-
-def _write(path: Path, numbers: NDArray[np.int32]) -> int:
-    with path.open("wb") as file:
-        np.save(file, numbers)
-    return len(numbers)
 
 
 BYTES_PER_ROW = 28

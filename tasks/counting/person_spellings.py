@@ -18,6 +18,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
+from tasks.store.arrays import write_array
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
@@ -34,9 +35,7 @@ def _mark_characters(given: ColumnsReading, chunk: Chunk, path: Path) -> int:
     marks = np.zeros(len(given.columns), np.uint8)
     for batch in read_chunk(chunk, given.columns, plain=given.columns):
         marks |= np.array([character_marks(column) for column in batch.columns], np.uint8)
-    with path.open("wb") as file:
-        np.save(file, marks)
-    return len(marks)
+    return write_array(path, marks)
 
 
 CHARACTERS = FileStep(

@@ -34,6 +34,7 @@ from tasks.counting.person_cells import pairs_by_share
 from tasks.lattice.optimum import SearchRequirements
 from tasks.lattice.promises import most_suppressed, searched_axes
 from tasks.lattice.replay import given_node_error
+from tasks.store.arrays import array_file, write_numbers
 
 Counts = NDArray[np.int64]
 WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
@@ -190,19 +191,14 @@ def _loss(counts: Counts, failing: NDArray[np.bool_], removed: Counts) -> Loss:
 
 def write_withheld(linked: LinkedPeople, path: Path) -> int:
     """Write withheld (person, published class) pairs as a .npy file; return their number."""
-    numbers, start = np.cumsum(~linked.failing) - 1, 0
-    if not linked.pairs:
-        with path.open("wb") as file:
-            np.save(file, np.empty(0, WITHHELD))
-        return 0
-    written = np.lib.format.open_memmap(path, "w+", WITHHELD, (linked.pairs,))
-    for one in linked.pairs_lost:
-        pairs = one()
-        kept = ~linked.failing[pairs.cells]
-        mine = np.empty(int(kept.sum()), WITHHELD)
-        mine["person"], mine["class"] = pairs.persons[kept], numbers[pairs.cells[kept]]
-        # Shares are ranges of digests, one after the other.
-        written[start : start + len(mine)] = np.sort(mine, order=["person", "class"])
-        start += len(mine)
-    written.flush()
-    return start
+    numbers, written = np.cumsum(~linked.failing) - 1, 0
+    with array_file(path, WITHHELD, (linked.pairs,)) as file:
+        for one in linked.pairs_lost:
+            pairs = one()
+            kept = ~linked.failing[pairs.cells]
+            mine = np.empty(int(kept.sum()), WITHHELD)
+            mine["person"], mine["class"] = pairs.persons[kept], numbers[pairs.cells[kept]]
+            # Shares are ranges of digests, one after the other.
+            write_numbers(file, np.sort(mine, order=["person", "class"]))
+            written += len(mine)
+    return written

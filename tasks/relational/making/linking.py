@@ -13,6 +13,7 @@ from schemas.errors.base import counted
 from schemas.errors.tables import RelationError
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.checks import TableSet, relation_faults
+from tasks.store.arrays import array_file, write_numbers
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -165,21 +166,15 @@ def _disagreements(given: Linking) -> list[str]:
 
 
 def _align(given: Linking, table: str, path: Path) -> int:
-    """Write the rows of a table as an array of numbers for memory mapping, shape (3 + qids, rows).
+    """Write the rows of a table as an array of numbers, shape (3 + qids, rows).
 
     The first three are depth, row above and person; then come the codes.
     """
     own = given.tables[table]
     if own.rows >= int(NOWHERE) - 1:
         raise RelationError.too_many_rows(table, own.rows)
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_2_0(file, {"descr": "<u4", "fortran_order": False, "shape": (3 + len(own.qids), own.rows)})
+    with array_file(path, np.uint32, (3 + len(own.qids), own.rows)) as file, connect(given.run.job, given.run.spill) as connection:
         start = file.tell()
-        file.truncate(start + 4 * (3 + len(own.qids)) * own.rows)
-    if not own.rows:
-        return 0
-    numbers = np.memmap(path, np.uint32, "r+", start, (3 + len(own.qids), own.rows))
-    with connect(given.run.job, given.run.spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
         chain = given.chain(table)
         if chain:
@@ -198,9 +193,9 @@ def _align(given: Linking, table: str, path: Path) -> int:
         first = 0
         for batch in connection.sql(statement).to_arrow_reader(1 << 18):
             for place in range(batch.num_columns):
-                numbers[place, first : first + batch.num_rows] = batch.column(place).to_numpy()
+                file.seek(start + 4 * (place * own.rows + first))
+                write_numbers(file, batch.column(place).to_numpy())
             first += batch.num_rows
-    numbers.flush()
     return own.rows
 
 

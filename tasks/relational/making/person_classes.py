@@ -27,6 +27,7 @@ from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, failing_histories, history_numbers, search_settings
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables
+from tasks.store.arrays import write_array
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
@@ -117,8 +118,7 @@ def _cut(given: HistoryTables, wanted: WantedClasses, path: Path) -> int:
     trees, promises = [cut_persons(axes, root, k) for root in roots], promises_of_tables(given) if wanted.promised else []
     classes = allowed_classes(trees, _splits(promises, k, given.persons))
     found = numbered_classes(classes, given.persons)
-    with path.open("wb") as file:
-        np.save(file, found)
+    write_array(path, found)
     return len(classes)
 
 

@@ -18,6 +18,7 @@ from schemas.errors.tables import HistoryError
 from tasks.counting.coding import Coding
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.linking import ALIGNED, Linking
+from tasks.store.arrays import write_array
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 
@@ -135,8 +136,7 @@ def seeds_of(given: HistoryTables, table: str, depth: int) -> Lanes:
 
 def _profile(given: HistoryTables, node: BranchNode, path: Path) -> int:
     profile = number_profiles(profile_sums(given, node))
-    with path.open("wb") as file:
-        np.save(file, profile.numbers)
+    write_array(path, profile.numbers)
     return profile.size
 
 
