@@ -116,7 +116,7 @@ def sanitised_error(error: BaseException) -> SkaldError:
     if is_short_of_files(error):
         return MachineError.no_files()
     if isinstance(error, OSError):
-        return StorageError.not_writable(str(error.filename or "a file"), error.strerror or type(error).__name__)
+        return StorageError.not_writable(str(error.filename or "a file or standard output"), error.strerror or type(error).__name__)
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
