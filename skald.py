@@ -109,3 +109,9 @@ def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = Non
     if isinstance(job, Mapping):
         job = {"version": 1, "name": "table", "memory": "1GB"} | dict(job)
     return anonymise_table(frame, *job_and_settings(job, settings))
+
+
+if __name__ == "__main__":
+    from flows.process import as_process
+
+    as_process()

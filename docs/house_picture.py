@@ -37,7 +37,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "records": (6, 0),
             "composition": (6, 1),
             "publication": (7, 3),
-            "mondrian": (8, 1),
+            "mondrian": (8, 2),
             "relational": (10, 0),
             "verification": (6, 4),
             "planning": (9, 0),

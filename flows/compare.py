@@ -5,11 +5,8 @@ from pathlib import Path
 
 from schemas.job.job import load_job
 from schemas.release.method_comparison import MethodComparison
-from tasks.counting.chunk_histograms import count_histograms
-from tasks.counting.coding import load_coding
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains, merge_domains
-from tasks.counting.source_sizes import merge_histograms
 from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
 from tasks.source.extracts import open_run
@@ -57,13 +54,8 @@ def compare_methods(
             source = read_source(run)
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source))
-        histogram = None
-        if "skald" in methods:
-            with run.phase("histogram"):
-                finest = load_coding(job, domain, run.store).finest
-                histogram = merge_histograms(run, domain, finest, count_histograms(run, source))
         with run.phase("methods"):
-            runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain, histogram)
+            runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain)
         repeats = find_repeating_identifiers(run, source)
         note_spellings_of_persons(run, source)
         check_unchanged(source)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import to_jsonable_python
+
 from core.recount.classes import population_risk_of_files
 from core.recount.people import share_at_most
 from schemas.errors.refusals import OverlapError
@@ -145,7 +147,7 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     }
     # As the manifest has it: it says nothing of fewer than k.
     together = {kind: one.model_dump() for kind in KINDS if manifest and (one := manifest.together(kind))}
-    return (
+    found: dict[str, Any] = to_jsonable_python(
         figures
         | {
             "together": together,
@@ -157,3 +159,4 @@ def figures_of(verified: Verified) -> dict[str, Any]:
         }
         | evidence
     )
+    return found

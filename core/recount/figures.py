@@ -160,11 +160,13 @@ def _measured(manifest: Manifest, recount: Recount, promises: Sequence[str]) -> 
         for column in columns
         if column not in manifest.privacy.get(promise, {})
     ]
+    # What records of nobody hold is in the files, and no person's: without the persons the files say how much it is at most.
+    at_most = manifest.persons is not None and recount.persons is None
     return unasked + [
         f"measured.{promise}.{column}"
         for promise, columns in recount.measured.items()
         for column, found in columns.items()
-        if promise in promises and _differs(_of(manifest.measured, promise, column), found)
+        if promise in promises and _differs(said := _of(manifest.measured, promise, column), found) and not (at_most and said <= found)
     ]
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from flows.python.calls import JobFile, path_of_job, run_as_guest, run_job, run_tables_job
 from flows.python.shown import Anonymised, AnonymisedTables
-from schemas.errors.base import JobError, listed
-from schemas.reading.regular_files import GivenJob, given_job, scratch_job, setting_texts
+from schemas.errors.base import JobError, listed, verb_of
+from schemas.reading.regular_files import GivenJob, scratch_job, setting_texts
 
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 
@@ -114,15 +114,14 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
         from tasks.store.files import random_temporary_folder
 
         given = scratch_job(job)
-        data = _content(given, frames)
+        tables = _tables_named(given, frames, settings)
         with random_temporary_folder("table") as folder:
-            kinds = {}
+            kinds, places = {}, dict[str, Any](target=folder / "releases", work=folder / "work")
             for number, (name, frame) in enumerate(frames.items()):
                 path = folder / f"table-{number}.parquet"
-                kinds[name] = write_frame(frame, path, raw_linking_columns(data["tables"][name]))
-                data["tables"][name] |= {"source": {"path": glob.escape(str(path)), "format": "parquet"}}
-            data |= {"target": str(folder / "releases"), "work": str(folder / "work")}
-            published: PublishedTables = run_tables_job(scratch_job(given_job(data, given.folder)), settings)
+                kinds[name] = write_frame(frame, path, raw_linking_columns(tables[name]))
+                places[f"tables.{name}.source"] = {"path": glob.escape(str(path)), "format": "parquet"}
+            published: PublishedTables = run_tables_job(given, (*settings, *setting_texts(places)))
             manifest = published.manifest.model_dump(mode="json")
             documents = {name: (published.folder / name).read_text("utf-8") for name in ("report.json", "report.html")}
             files = files_by_table(published.manifest.files, published.folder, frames)
@@ -156,22 +155,28 @@ def check_forms(frame: object, job: JobFile) -> None:
         raise FrameError.job_of_several()
 
 
-def _content(job: GivenJob, frames: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job's content after checking that it names the given tables and no places.
+def _tables_named(job: GivenJob, frames: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """Return a job's tables after checking that it names the given ones and no places.
 
     Raises:
         JobError: something does, or its tables are not those that are given.
     """
-    from schemas.reading.job_files import parse
+    from schemas.reading.job_files import apply_overrides, parse
 
     data, faults = parse(job.text)
+    if isinstance(data, dict):
+        # What is wrong with a setting is said where the job is read.
+        apply_overrides(data, settings)
     tables = data.get("tables") if isinstance(data, dict) else None
     if faults or not isinstance(data, dict) or not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
         raise JobError(str(job), faults or ["a job for several tables must name them under tables"])
     faults = [f"{key}: the tables are read and given back where they are; leave {key} out" for key in OF_THE_TABLES if key in data]
     faults += [f"tables.{name}.source: the table is given; leave source out" for name, one in tables.items() if "source" in one]
-    if unexpected := sorted(set(map(str, tables)) ^ set(frames)):
-        faults.append(f"tables: {listed(unexpected)} are in the job or among the tables given, and not in both")
+    if data.get("overlaps") == "refuse":
+        faults.append("overlaps: tables that are given back are held against no earlier release; leave overlaps out, or run them on files")
+    if unexpected := sorted(map(str, tables.keys() ^ frames.keys())):
+        verb = verb_of(len(unexpected), "are")
+        faults.append(f"tables: {listed(unexpected)} {verb} in the job or among the tables given, and not in both")
     if faults:
         raise JobError(str(job), faults)
-    return data
+    return tables

@@ -44,7 +44,7 @@ def path_of_job(job: object) -> Path:
         JobError: the job is neither a path nor a content.
     """
     if not isinstance(job, str | os.PathLike):
-        raise JobError("given", [f"'{type(job).__name__}' is no job; give the path of its file, or its content as a dict"])
+        raise JobError("The job given", [f"'{type(job).__name__}' is no job; give the path of its file, or its content as a dict"])
     return Path(fspath(job))
 
 

@@ -134,9 +134,14 @@ def scratch_job(job: Path | GivenJob) -> GivenJob:
     return GivenJob(text, job.parent, str(job), scratch=True)
 
 
+SETTINGS = "The settings given"
+
+
 def setting_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Convert settings by dotted key to texts for ``--set``; raise for values that no job can hold."""
-    return tuple(f"{key}={_written(value, 'The settings given')}" for key, value in settings.items())
+    if not isinstance(settings, Mapping):
+        raise JobError(SETTINGS, ["they must be a dict of dotted keys, as in {'privacy.k': 10}"])
+    return tuple(f"{key}={_written(value, SETTINGS)}" for key, value in settings.items())
 
 
 def _written(data: object, where: str) -> str:

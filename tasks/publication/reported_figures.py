@@ -63,9 +63,7 @@ def reported_loss(
     ncp = reported_ncp(recount, suppressed_records, masked_records, source_records)
     gcp = round(sum(ncp.values()) / max(len(ncp), 1), DIGITS)
     told = {name: value for name, value in losses.items() if name in OF_SIZES or (name in OBJECTIVES and _of_labels(name))}
-    told["gcp"] = gcp
-    if "gcp_held" in losses:
-        told["gcp_held"] = gcp
+    told |= {"gcp": gcp, "gcp_held": gcp}
     if "ncp" in losses:
         told["ncp"] = round(sum(ncp.values()) * source_records, DIGITS)
     if "dm_all" in losses and not suppressed_records:

@@ -108,7 +108,7 @@ def _questions_of(table: DraftedTable) -> list[Question]:
     They are of roles, but for key and references, and of rows that refer to nothing.
     """
     roles = [(one, drafted_role(table, one)) for one in table.proposals]
-    asked = list(questions_of([replace(one, role=cast(Role, role)) for one, role in roles if role not in {"key", "reference"}]))
+    asked = list(questions_of([replace(one, role=cast(Role, role)) for one, role in roles if role != "key"]))
     if table.orphans:
         asked.append(Question(tuple(table.references), ORPHANS, "drop", "they are left out and counted; 'refuse' ends the run"))
     return asked
@@ -213,10 +213,8 @@ def _published_lines(role: str, proposals: Sequence[Proposal], drafted: DraftedT
 
 def drafted_role(table: DraftedTable, proposal: Proposal) -> str:
     """Return the role of a column in the drafted job."""
-    if proposal.profile.name == table.key:
+    if proposal.profile.name in {table.key, *table.references}:
         return "key"
-    if proposal.profile.name in table.references:
-        return "reference"
     if proposal.role == "quasi_identifier" and proposal.hierarchy:
         return "quasi_identifier"
     if proposal.role in {"identifier", "key"}:

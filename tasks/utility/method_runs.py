@@ -42,7 +42,7 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
-from tasks.utility.side_by_side import gcp_of_source_values, published_gcp
+from tasks.utility.side_by_side import published_gcp
 
 ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
 """The folder that holds this package: the checkout, or where packages are installed."""
@@ -100,17 +100,14 @@ class Ended:
     wall: float
 
 
-def run_method(
-    request: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store
-) -> MethodRun:
+def run_method(request: MethodRequest, method: str, k: int, domain: Artifact, scratch: Path, store: Store) -> MethodRun:
     """Run a method in a new process; return its figures or failure, never raise; clear ``scratch``.
 
     Args:
         k: Least size of a class.
         domain: The domain table of the source.
-        histogram: Of the source at the finest node, where a full-domain release is to be compared.
         scratch: Folder of the run; removed before and after.
-        store: Holds domain and histogram.
+        store: Holds the domain.
     """
     shutil.rmtree(scratch, ignore_errors=True)
     settings = request.settings_of(method, k, scratch)
@@ -121,7 +118,7 @@ def run_method(
         if ended.code:
             return MethodRun(method=method, k=k, failed=_sentence(ended, scratch), code=ended.code)
         manifest = Manifest.model_validate_json(ended.printed)
-        return MethodRun(method=method, k=k, figures=_figures(job, manifest, ended, domain, histogram, store, scratch))
+        return MethodRun(method=method, k=k, figures=_figures(job, manifest, ended, domain, store, scratch))
     except SkaldError as error:
         return MethodRun(method=method, k=k, failed=_one_line(str(error), scratch), code=error.exit_code)
     except ValidationError:
@@ -179,9 +176,7 @@ def _one_line(text: str, scratch: Path) -> str:
     return " ".join(text.replace(str(scratch), "its folder").split())
 
 
-def _figures(
-    job: Job, manifest: Manifest, ended: Ended, domain: Artifact, histogram: Artifact | None, store: Store, scratch: Path
-) -> Figures:
+def _figures(job: Job, manifest: Manifest, ended: Ended, domain: Artifact, store: Store, scratch: Path) -> Figures:
     """Verify and count a release, by the same code for every method."""
     release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
     recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
@@ -189,18 +184,14 @@ def _figures(
     risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
     gcp = round(published_gcp(job, coding, release, manifest, scratch / "spill"), DIGITS)
-    # No label says what a class holds: at most what it publishes, priced over the same range as that.
-    held = gcp if "gcp_held" in manifest.loss else None
-    # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.
-    if held is None and manifest.node is not None and histogram is not None and manifest.remainder is None:
-        held = gcp_of_source_values(job, coding, histogram, manifest.node, store)
     return Figures(
         released=sum(size * classes for size, classes in sizes.items()),
         suppressed=manifest.suppressed,
         classes=int(risk["classes"]),
         min_class=int(risk["min_class"]),
         gcp=gcp,
-        gcp_values=held,
+        # No label says what a class holds: at most what it publishes, priced over the same range as that.
+        gcp_values=gcp,
         # A suppressed record could be any of the N, which is what DM charges for it.
         dm=sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records,
         # Of records or persons, whichever k counts.
@@ -225,7 +216,6 @@ def measure_methods(
     methods: Sequence[str],
     ks: Sequence[int],
     domain: Artifact,
-    histogram: Artifact | None,
 ) -> list[MethodRun]:
     """Run every method at every k, unless measured before; return figures by k, then by method.
 
@@ -241,7 +231,7 @@ def measure_methods(
             # Versions too: CPU time and memory are theirs, even where the release stays the same.
             of_method = StepCode(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
             key = STEP.key(of_method)
-            call = Call(key, f"{method}, k = {k}", (request, method, k, domain, histogram, scratch, key, run.store))
+            call = Call(key, f"{method}, k = {k}", (request, method, k, domain, scratch, key, run.store))
             artifact = run_step(run, MEASURED, measure_method, call)
             found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
             advance("methods", done, len(wanted))
@@ -251,13 +241,11 @@ def measure_methods(
     return found
 
 
-def measure_method(
-    request: MethodRequest, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
-) -> Artifact:
+def measure_method(request: MethodRequest, method: str, k: int, domain: Artifact, scratch: Path, key: Key, store: Store) -> Artifact:
     """Return the artefact of one method's figures at one k, measured if missing."""
 
     def write(path: Path) -> int:
-        path.write_text(run_method(request, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")
+        path.write_text(run_method(request, method, k, domain, scratch, store).model_dump_json(), "utf-8")
         return 1
 
     return store.make(MEASURED, key, ".json", write)

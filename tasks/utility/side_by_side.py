@@ -13,25 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain, Node
+from core.columns.domains import Domain
 from core.columns.numbers import filled
 from core.evaluation.accuracy import FOLDS, folds_of
 from core.evaluation.utility import Contingency, Meaning, bound_texts, exact_meaning, meaning_of
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
-from core.histograms.cells import roll_up
-from core.recoding.labels import gcp_of_class_values
-from core.units.class_table import classes_of, without_sensitive
 from schemas.errors.base import StorageError, counted
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding
-from tasks.counting.histograms import load_histogram
-from tasks.lattice.promises import promise_of
-from tasks.mondrian.cells import bytes_of_rows
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.store.database import connect, quote
-from tasks.store.store import Artifact, Store
 
 SAMPLE = 200_000
 Side = tuple[str, Sequence[str]]
@@ -303,25 +296,3 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
     # Masked records are in the files, so that the loop has priced them already.
     dropped = manifest.suppressed - manifest.masked
     return (lost / len(coding.domains) + dropped) / manifest.records
-
-
-def gcp_of_source_values(job: Job, coding: Coding, histogram: Artifact, node: Node, store: Store) -> float | None:
-    """Return the GCP by the source values in each class at a node; None if memory is too short.
-
-    Args:
-        job: Gives the privacy models and the memory.
-        coding: Of the run.
-        histogram: Of the whole source at the finest node.
-        node: Level of each QID in the release.
-        store: Has the histogram.
-    """
-    # A comparison does without this one figure sooner than without the run.
-    if bytes_of_rows(coding, histogram.rows) > job.memory:
-        return None
-    counted = load_histogram(histogram, coding, coding.finest, store)
-    # Sensitive values are axes of the histogram too; they must stay apart until the spread of each class is known.
-    rolled = roll_up(counted, (*node, *(0 for _ in coding.sensitive)), coding.axes)
-    # The penalty is of QIDs alone, so that cells which differ in a sensitive value only are one from here on.
-    cells, chosen = (without_sensitive(one, coding.hierarchies) for one in (counted, rolled))
-    failing = classes_of(rolled, coding.sensitive)[0].failing(promise_of(job, coding))
-    return gcp_of_class_values(cells, chosen, failing, coding.domains, coding.hierarchies)

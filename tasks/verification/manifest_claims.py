@@ -194,7 +194,9 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
     told += ["published"] if manifest.published and not recount.published else []
     told += [] if is_its_job else ["asked", "hierarchies", "node"]
     told += TOGETHER if manifest.persons is not None and not recount.together else []
-    told += ["persons"] if manifest.persons is not None and recount.persons is None else []
+    if manifest.persons is not None and recount.persons is None:
+        # What a class keeps is of its persons.
+        told += ["persons", "measured"] if manifest.measured else ["persons"]
     told += ["population"] if manifest.population and job is not None and recount.population is None else []
     return tuple(dict.fromkeys(told))
 

@@ -261,7 +261,7 @@ def test_what_refuses_a_method_keeps_its_exit_code(tmp_path: Path) -> None:
     job = small_job(tmp_path)
     request = MethodRequest.of(job, ("privacy.k=none",), load_job(job))
     absent: Any = None
-    failed = run_method(request, "rayden", 0, absent, absent, tmp_path / "scratch", absent)
+    failed = run_method(request, "rayden", 0, absent, tmp_path / "scratch", absent)
     assert failed.failed and failed.code == 2
 
 

@@ -155,8 +155,10 @@ def test_tables_and_jobs_of_another_form_are_told_which_is_missing(tmp_path: Pat
         assert said in str(told.value), (job, str(told.value))
         assert isinstance(told.value, FrameError) == ("table" in said), job
     for call in (skald.run, skald.plan):
-        with pytest.raises(skald.SkaldError, match="is no job"):
+        with pytest.raises(skald.SkaldError, match="The job given: 1 fault in the job:\n  - 'NoneType' is no job"):
             call(None)  # type: ignore[operator]
+        with pytest.raises(skald.SkaldError, match="must be a dict of dotted keys"):
+            call("job.yaml", ["privacy.k=10"])  # type: ignore[operator]
 
 
 @pytest.mark.slow

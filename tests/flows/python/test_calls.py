@@ -130,6 +130,15 @@ def test_a_folder_with_names_of_ours_breaks_nothing_in_a_checkout(tmp_path: Path
     assert "there is no such file" in done.stderr
 
 
+@pytest.mark.ci
+def test_the_module_is_the_command_where_it_is_run(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "skald", "verify", "none", "--job", "none.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no such file" in done.stderr
+
+
 def test_a_given_job_is_read_as_its_file_is(here: Path) -> None:
     data = job_of() | {"suppression": {"limit": Decimal("0.05")}, "privacy": {"k": np.int64(5)}, "target": Path("releases")}
     data["columns"]["quasi_identifiers"][3]["hierarchy"]["widths"] = (0.5, 10)

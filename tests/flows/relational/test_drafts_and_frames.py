@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -63,12 +64,8 @@ def test_keys_and_references_are_proposed_from_names_and_values(made: Path, tmp_
     assert content["columns"] == flat
     for name, table in content["tables"].items():  # type: ignore[attr-defined]
         roles = {one["name"]: one["role"] for one in table["columns"]}
-        assert [column for column, role in roles.items() if role == "key"] == job.tables[name].key
-        assert (
-            {column for column, role in roles.items() if role == "reference"}
-            == set(table["references"])
-            == set(job.tables[name].references)
-        )
+        assert table["references"] == job.tables[name].references
+        assert {column for column, role in roles.items() if role == "key"} == {*job.tables[name].key, *table["references"]}
         ways = {one["name"]: one["publish"] for one in table["columns"] if "publish" in one}
         assert ways
         assert set(ways) == {column for column, role in roles.items() if role in {"sensitive", "insensitive"}}
@@ -106,8 +103,33 @@ def test_tables_in_memory_come_back_as_what_they_were() -> None:
     }
     assert set(tables["visit"]["person_id"].to_pylist()) <= set(tables["person"]["person_id"].to_pylist())
     assert proved.report is not None
-    with pytest.raises(JobError, match="'visit' are in the job or among the tables given"):
+    with pytest.raises(JobError, match="'visit' is in the job or among the tables given"):
         skald.anonymise({name: source[name] for name in ("person", "condition")}, job)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"target": "kept"}, "target: the tables are read"),
+        ({"work": "kept"}, "work: the tables are read"),
+        ({"tables.person.source.path": "others.parquet"}, "tables.person.source: the table is given"),
+        ({"overlaps": "refuse"}, "overlaps: tables that are given back"),
+        ({"tables": {"person": {}}}, "'condition' and 'visit' are in the job or among the tables given"),
+        ({"privacy.k": 1000}, "k = 1,000 cannot be met by 200 persons"),
+    ],
+)
+def test_settings_too_move_no_table_in_memory_and_leave_nothing(
+    settings: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = {key: deepcopy(JOB[key]) for key in ("tables", "privacy", "suppression")}
+    for table in job["tables"].values():
+        del table["source"]
+    with pytest.raises(skald.SkaldError, match=said):
+        skald.anonymise(hospital_tables(200, 1), job, settings)
+    with pytest.raises(JobError, match="'1' is in the job or among the tables given"):
+        skald.anonymise({**hospital_tables(200, 1), 1: pa.table({"a": [1]})}, job)  # type: ignore[dict-item]
+    assert not list(tmp_path.iterdir())
 
 
 def test_references_of_pandas_may_lack_values_which_make_floats_of_whole_numbers() -> None:

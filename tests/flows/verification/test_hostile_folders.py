@@ -148,7 +148,7 @@ def test_an_old_release_that_is_put_back_is_said_to_be_one(anonymise: Anonymise,
     (old.parent / "CURRENT").write_text(f"{old.name}\n")
     found = verified_release(None, str(old), None)
     assert found.newer == (new.name,)
-    assert figures_of(found)["newer"] == (new.name,)
+    assert figures_of(found)["newer"] == [new.name]
     assert f"beside it lies '{new.name}'" in newer_releases_sentence(found.newer)
     assert verified(new).newer == ()
     # What lies there and is no release is none that is newer.

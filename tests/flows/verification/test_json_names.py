@@ -44,5 +44,7 @@ def test_the_recount_is_printed_under_names_that_stay() -> None:
 def test_what_publishing_columns_lost_is_printed_as_a_manifest_has_it() -> None:
     loss = {"publish": {"top": 90}, "changed": 0.25, "error": None, "null": 0.5}
     recount = Recount(9, 1, 9, 0, 0, 0, published={"age": ColumnPublication(**loss)})
-    printed = json.loads(json.dumps(figures_of(Verified(recount, None))))
+    made = figures_of(Verified(recount, None))
+    printed = json.loads(json.dumps(made))
+    assert made == printed, "a program gets lists too where JSON has them"
     assert printed["published"] == {"age": loss}

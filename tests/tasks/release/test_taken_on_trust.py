@@ -70,6 +70,13 @@ def test_of_persons_is_trusted_what_their_classes_do_not_tell_and_what_the_sourc
         assert len(set(told)) == len(told)
 
 
+def test_what_the_worst_class_keeps_is_trusted_where_its_persons_were_not_counted() -> None:
+    measured = {"l": {"s": 2.0}}
+    assert "measured" in trusted(measured=measured, persons=PERSONS)
+    assert "measured" not in trusted(measured=measured)
+    assert "measured" not in trusted(persons=PERSONS)
+
+
 def test_losses_of_sizes_are_counted_and_others_trusted() -> None:
     told = trusted(loss={"dm": 1.0, "gcp": 0.5, "strange": 2.0})
     assert "loss.dm" not in told

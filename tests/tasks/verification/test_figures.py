@@ -87,6 +87,15 @@ def test_what_the_worst_class_keeps_is_what_was_counted_of_what_was_asked_for() 
     assert wrong(found, proved=False, privacy=asked, measured=older) == [], "without the source nobody knows how far a class is from it"
 
 
+def test_values_of_nobody_are_in_the_files_and_no_persons_so_that_less_may_be_said_where_persons_are_not_counted() -> None:
+    found = replace(FOUND, measured={"l": {"s": 3.0}})
+    said: dict[str, Any] = {"privacy": {"k": 5, "l": {"s": {"distinct": 2}}}, "persons": PERSONS}
+    counted = replace(found, persons=PersonCount(60, 1, 0, 5, 0, 0, 0, sizes={10: 6}))
+    assert wrong(found, measured={"l": {"s": 2.0}}, **said) == wrong(found, measured={"l": {"s": 3.0}}, **said) == []
+    assert wrong(found, measured={"l": {"s": 4.0}}, **said) == wrong(found, measured={}, **said) == ["measured.l.s"]
+    assert wrong(counted, measured={"l": {"s": 2.0}}, **said) == ["measured.l.s"]
+
+
 def test_penalties_are_those_of_the_labels_and_of_what_was_dropped() -> None:
     found = replace(FOUND, losses={"age": ColumnLoss(19.0, 0.0, numeric=True), "zip": ColumnLoss(45.0, 0.0, numeric=False)})
     ncp = {"age": 0.24, "zip": 0.5}
