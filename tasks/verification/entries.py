@@ -34,7 +34,7 @@ _MOST = 3
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?")
 _WORDS = {"all", *METHODS, *DISTANCES}
 OTHER = "The job given is not the one that the release was made of"
-DIGESTS_DIFFER = "their keyed digests differ"
+DIGESTS_DIFFER = "their keyed digests differ, or the secret of the work folder is another than then"
 SET = "If the release was made with --set, give the same settings with --set here"
 
 

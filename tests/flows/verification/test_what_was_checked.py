@@ -191,7 +191,10 @@ OF_JOB = [
         (*SETTINGS[:3], "privacy.l.disease.distinct=3"),
         "privacy.l.disease.distinct is 2 in the release and 3 in the job; 2 settings of privacy in",
     ),
-    ((*SETTINGS, "suppression.limit=0.5"), "their keyed digests differ. If the release was made with --set, give the same settings"),
+    (
+        (*SETTINGS, "suppression.limit=0.5"),
+        "their keyed digests differ, or the secret of the work folder is another than then. If the release was made with --set",
+    ),
     (SETTINGS, None),
 ]
 
