@@ -27,6 +27,7 @@ MOST_TITLE = 200
 TABLES_VERSION = 2
 OF_TABLES = "must be 1 here; 2 is a job of several tables, which only run, plan, verify, attack, report and clean take yet"
 NO_TABLES = "2 is for jobs of several tables, and this one has no 'tables'; write 1, or list its tables under 'tables'"
+VERSIONS = "must be 1 (one table) or 2 (several tables), without quotes"
 _PERCENTAGE = re.compile(r"[0-9]{1,3}([.,][0-9]{1,9})?\s*%")
 
 
@@ -261,7 +262,14 @@ def integer_one(value: object) -> object:
     if type(value) is int and value == TABLES_VERSION:
         raise fault(NO_TABLES)
     if type(value) is not int or value != 1:
-        raise fault("must be 1 (one table) or 2 (several tables)")
+        raise fault(VERSIONS)
+    return value
+
+
+def integer_two(value: object) -> object:
+    """Return the version of a job of several tables; raise unless it is the integer 2."""
+    if type(value) is not int or value != TABLES_VERSION:
+        raise fault(VERSIONS)
     return value
 
 
@@ -277,6 +285,7 @@ PathText = Annotated[Path, BeforeValidator(as_path), WithJsonSchema({"type": "st
 Character = Annotated[str, BeforeValidator(one_character), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})]
 Title = Annotated[str, BeforeValidator(title), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_TITLE})]
 FormatVersion = Annotated[Literal[1], BeforeValidator(integer_one)]
+TablesFormatVersion = Annotated[Literal[2], BeforeValidator(integer_two)]
 PolicyVersion = Annotated[Literal[1], BeforeValidator(policy_version)]
 
 

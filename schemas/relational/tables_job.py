@@ -22,6 +22,7 @@ from schemas.reading.model import (
     ExactDecimal,
     MethodSpec,
     StrictModel,
+    TablesFormatVersion,
     Title,
     fault,
     job_name,
@@ -171,7 +172,7 @@ class TablesJob(JobModel):
         "method": "method: {name: skald}",
         "suppression": "suppression: {limit: 0.05, rows: 0.10}",
     }
-    version: Literal[2]
+    version: TablesFormatVersion
     """The version of the job format: 2."""
     name: Annotated[str, AfterValidator(job_name)]
     """Names the job's folder of artefacts: letters, digits, '_', '.', '-'."""

@@ -52,7 +52,7 @@ SINGLE_FAULTS = {
     "unknown method": (SHORT.replace("{name: skald}", "{name: scald}"), "(did you mean 'skald'?)"),
     "method's option": (SHORT.replace("{name: skald}", "{name: skald, root: dence}"), "method.root: must be 'occupied' or 'dense' (did"),
     "version": (SHORT.replace("version: 1", "version: 2"), "version: 2 is for jobs of several tables, and this one has no 'tables'"),
-    "version 3": (SHORT.replace("version: 1", "version: 3"), "version: must be 1 (one table) or 2 (several tables)"),
+    "version 3": (SHORT.replace("version: 1", "version: 3"), "version: must be 1 (one table) or 2 (several tables), without quotes"),
     "version true": (SHORT.replace("version: 1", "version: true"), "version: must be 1"),
     "version 1.0": (SHORT.replace("version: 1", "version: 1.0"), "version: must be 1"),
     "hidden name": (SHORT.replace("name: short", "name: .short"), "name: must be 1 to 100 letters"),

@@ -54,6 +54,14 @@ def test_what_is_no_tree_is_refused_in_one_sentence(references: dict[str, list[s
     assert [words in fault for fault in faults] == [True]
 
 
+def test_a_version_in_quotes_is_the_only_fault_of_a_job_of_several_tables() -> None:
+    job = given_job(JOB | {"version": "2"}, Path.cwd())
+    assert is_of_tables(job)
+    with pytest.raises(JobError) as raised:
+        load_tables_job(job)
+    assert raised.value.faults == ("version: must be 1 (one table) or 2 (several tables), without quotes",)
+
+
 def test_all_that_is_wrong_is_told_at_once() -> None:
     job = deepcopy(JOB)
     del job["tables"]["person"]["key"]
