@@ -242,10 +242,7 @@ class JobModel(StrictModel):
 
     @property
     def is_scratch(self) -> bool:
-        """Whether the release is temporary: counted or handed over, then removed.
-
-        Other releases are not compared with it.
-        """
+        """Whether the program removes the release after use; it is then not compared with other releases."""
         return self._is_scratch
 
 

@@ -94,8 +94,8 @@ class Contributors(FrozenModel):
     persons: CountedPersons | None = None
 
 
-def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Return counts of exposed records or persons, also without each QID if cells are few, and the risk.
+def contributors_to_uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
+    """Return how many are exposed by all QIDs, and without each if cells are few; and the source's risk.
 
     Args:
         cells: Histograms and pairs of person and cell.

@@ -122,7 +122,7 @@ def _kind(dtype: str) -> Kind:
 
 
 def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
-    """Return by column of texts the strictest kind that all texts fit; text for empty columns."""
+    """Return by text column of table ``source`` the strictest kind that all texts fit; text if empty."""
     # A null is of every kind, while a reading may say that it is none.
     tests = ", ".join(
         f"coalesce(bool_and({test.format(quote(name))}) FILTER ({quote(name)} IS NOT NULL), false)"

@@ -12,7 +12,7 @@ from core.recount.groups import TogetherCount
 from core.recount.labels.label_losses import ColumnLoss
 from core.recount.people import PersonCount
 from schemas.job.identifiers import ColumnPublication
-from schemas.release.evidence import ALTERED, listing
+from schemas.release.evidence import ALTERED, complete_manifest
 from tasks.store.place import place_of
 from tasks.verification.entries import is_target, manifest_text_faults
 from tasks.verification.manifest_claims import TOGETHER, uncounted, unverified_claims, unverified_without_job
@@ -145,7 +145,7 @@ def test_what_labels_lost_is_trusted_where_it_was_not_counted_or_does_not_follow
 @pytest.mark.parametrize("valid", [True, False])
 def test_a_manifest_is_the_one_that_the_run_folder_published(tmp_path: Path, kept: str, told: bool, valid: bool) -> None:
     """Where its content has not its digest, that is told alone."""
-    made, text = listing(manifest(), (), None)
+    made, text = complete_manifest(manifest(), (), None)
     content = text.encode() if valid else text.encode() + b" "
     seal = made.seal if kept == "its own" else kept
     faults = manifest_text_faults(tmp_path, content, made, seal)
