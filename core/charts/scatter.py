@@ -40,7 +40,7 @@ class ChartPoint:
     leads_to: str = ""
 
 
-def scatter_chart(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short_figure) -> Picture:
+def scatter_chart(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str]) -> Picture:
     """Return a scatter chart of points over two figures.
 
     Args:

@@ -126,7 +126,7 @@ def label_qid(
 
 
 def label_by_range(
-    codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None = None
+    codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None
 ) -> QidLabels:
     """Label classes of a numerical QID by the range of their values; a single value stands alone.
 

@@ -297,7 +297,7 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
     return data is not None and names_tables(data) and ("tables" in data or not _OF_ONE & data.keys())
 
 
-def is_of_one_table(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
+def is_of_one_table(path: Path | GivenJob, overrides: Sequence[str]) -> bool:
     """Return whether a job file, with settings replaced, is a job of one table; False if unreadable."""
     data = _mapping_of(path, overrides, ("",))
     return data is not None and "tables" not in data and bool(_OF_ONE & data.keys())

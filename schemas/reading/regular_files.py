@@ -24,7 +24,7 @@ MOST_BYTES, MOST_TEXT, MOST_HEADER, BLOCK = 1_000_000_000, 100_000_000, 16_000_0
 """Bytes of a file that is read whole, of a text, of the names in the first line of a table, and of what is read at a time."""
 
 
-def open_regular(path: Path, most_bytes: int = MOST_BYTES, *, may_be_link: bool = True) -> BufferedReader:
+def open_regular(path: Path, most_bytes: int, *, may_be_link: bool = True) -> BufferedReader:
     """Open a regular file for reading bytes; raise OSError for other kinds and too large files.
 
     Args:

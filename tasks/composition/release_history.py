@@ -107,7 +107,7 @@ def write_entry(
     source: ChunkedSource,
     persons: WrittenPersons,
     parts: Sequence[KeptRecords],
-    digested: Sequence[Kinds] | None = None,
+    digested: Sequence[Kinds] | None,
 ) -> None:
     """Write a release's history entry into the run folder, before publication, for later comparison.
 

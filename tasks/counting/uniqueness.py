@@ -174,7 +174,7 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 """Counts the persons of the table ``cells``, and the records of the one who has most."""
 
 
-def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool = False) -> str:
+def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool) -> str:
     """Return SQL that creates temporary table ``cells``: packed combinations of QID values with records.
 
     Args:

@@ -141,7 +141,7 @@ FIGURES = 9
 CODE = "[A-Za-z0-9]{1,8}([.-][A-Za-z0-9]{1,8}){0,2}"
 
 
-def profile_sql(kinds: Mapping[str, Kind], not_finite: Collection[str] = ()) -> str:
+def profile_sql(kinds: Mapping[str, Kind], not_finite: Collection[str]) -> str:
     """Return the SQL that counts the records and nine figures per column in one scan.
 
     Figures are in the order of ``ColumnProfile``. In the columns ``not_finite`` NaN and infinity count as no value, as when a run shares

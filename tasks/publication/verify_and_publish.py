@@ -45,7 +45,7 @@ from tasks.store.files import write_atomically
 from tasks.store.place import target_of
 from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
-from tasks.writing.people import NO_PERSONS, WrittenPersons
+from tasks.writing.people import WrittenPersons
 from tasks.writing.pseudonyms import give_tokens, with_key_fingerprints
 
 
@@ -132,7 +132,7 @@ def verify_and_publish(
     source: ChunkedSource,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
-    people: WrittenPersons = NO_PERSONS,
+    people: WrittenPersons,
     claim: ClaimedLevels | None = None,
 ) -> PublishedRelease:
     """Write data files, recount and publish them; return the release; raise and withdraw if refused.
