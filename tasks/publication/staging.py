@@ -43,7 +43,7 @@ def release_id(job: Job, source: ChunkedSource) -> str:
     return f"{job.name}-{secret_of(job).keyed('release', job_digest(job), source.digest, *keys)[:16]}"
 
 
-def complete(
+def complete_staging(
     job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
 ) -> Manifest:
     """Check a manifest by the recount, write it, report and signature to staging; return it, or raise.

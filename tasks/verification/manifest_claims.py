@@ -107,7 +107,7 @@ def _spec(what: str, kind: PrivacyKind, asked: object) -> DiversitySpec:
     return spec
 
 
-def uncounted(manifest: Manifest) -> list[str]:
+def uncounted_promises(manifest: Manifest) -> list[str]:
     """Return a sentence for each promise on k, l or t that files alone do not let count."""
     told, counted = list[str](), {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
     if manifest.persons:
