@@ -43,7 +43,7 @@ def values_of(count: int) -> pa.Array:
 
 def work(name: str, count: int, folder: Path) -> None:
     """Do one kind of work on distinct values."""
-    from core.privacy.pseudonyms import covered_text, day_shifts, encrypted, keyed_hash, shifted
+    from core.privacy.pseudonyms import covered_text, day_shifts, encrypted_values, keyed_hash, shift_dates
     from schemas.registry.treatments import EncryptSettings, MaskSettings
 
     values, place = values_of(count), {"env": "KEY"}
@@ -58,10 +58,10 @@ def work(name: str, count: int, folder: Path) -> None:
         case "pattern":
             covered_text(values, MaskSettings.model_validate({"pattern": r"(\w+)-\d+", "replacement": r"\1-*"}))
         case "shift":
-            shifted(pa.array(np.zeros(count, np.int32)).cast(pa.date32()), day_shifts(values, KEY, 30))
+            shift_dates(pa.array(np.zeros(count, np.int32)).cast(pa.date32()), day_shifts(values, KEY, 30))
         case "encrypt":
             numbers = pa.array(np.arange(count))
-            encrypted(numbers, EncryptSettings.model_validate({"key": place, "alphabet": "digits", "width": 9}), KEY)
+            encrypted_values(numbers, EncryptSettings.model_validate({"key": place, "alphabet": "digits", "width": 9}), KEY)
         case "issue" | "look_up":
             _tokens(name, values, folder)
 

@@ -24,8 +24,8 @@ import duckdb
 duckdb.sql("COPY (SELECT {COLUMNS} FROM 'medical/*.parquet') TO 'copy.parquet' (FORMAT parquet, COMPRESSION zstd)")
 """
 START = """
-from flows.server.local_api import api, prepare
-with api(prepare()):
+from flows.server.local_api import prefect_api, prepare_prefect
+with prefect_api(prepare_prefect()):
     from tasks.engine.flows import as_flow
     from prefect import flow
     import flows.skald

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from core.columns.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
+from core.columns.sorting import FEW, ascending_digests, order_of, order_of_digests, sort_numbers
 from core.compiling.compiled import compiled_loops_only
 from core.formats.record_counts import count_records
 from data.tables import JOBS, maker
@@ -69,7 +69,7 @@ def _sort() -> None:
     Small jobs sort few records by comparing them, and read Parquet.
     """
     for dtype in (np.uint32, np.uint64):
-        ascending(np.zeros(FEW, dtype), 1)
+        sort_numbers(np.zeros(FEW, dtype), 1)
     order_of(np.zeros(FEW, np.int64), np.iinfo(np.int64).max)
     order_of_digests(np.zeros(FEW, np.uint64))
     ascending_digests(np.zeros(FEW, np.uint64))

@@ -39,8 +39,8 @@ VERIFIED: set[tuple[str, ...]] = set()
 MIGRATED = """
 import sys
 from pathlib import Path
-from flows.server.local_api import api, prepare
-with api(prepare(Path(sys.argv[1]))):
+from flows.server.local_api import prefect_api, prepare_prefect
+with prefect_api(prepare_prefect(Path(sys.argv[1]))):
     pass
 """
 

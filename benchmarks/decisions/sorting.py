@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.sorting import ascending, ascending_digests, order_of
+from core.columns.sorting import ascending_digests, order_of, sort_numbers
 from core.histograms.domain_counts import Ascending, sum_ascending
 from core.histograms.histogram import count_cells
 
@@ -25,7 +25,7 @@ Ways = dict[str, Callable[[NDArray[np.int64], int], Any]]
 SORTS: Ways = {
     "numpy.sort": lambda numbers, _: np.sort(numbers),
     "polars": lambda numbers, _: pl.Series(numbers).sort(),
-    "digits": lambda numbers, bits: ascending(numbers, (1 << bits) - 1),
+    "digits": lambda numbers, bits: sort_numbers(numbers, (1 << bits) - 1),
 }
 ORDERS: Ways = {
     "numpy.argsort": lambda numbers, _: np.argsort(numbers),

@@ -22,7 +22,7 @@ from core.formats.proposals import Proposal
 from core.recoding.publishing import CountedValues, published_values
 from tasks.planning.draft import DraftedJob, draft_job
 from tasks.planning.open_sources import SourceOptions
-from tasks.source.published_columns import comparable
+from tasks.source.published_columns import comparable_values
 
 LETTERS = {
     "I": "identifier",
@@ -100,7 +100,7 @@ def _information(one: Proposal, drafted: DraftedJob, column: pa.Array) -> float:
     published = published_values(counted, "shared", K).apply(column)
     if pt.is_string(column.type) or pt.is_boolean(column.type):
         return float(pc.mean(pc.fill_null(pc.equal(published, column), False).cast(pa.float64())).as_py())
-    given, made = (pc.cast(comparable(each), pa.float64()).to_numpy(zero_copy_only=False) for each in (column, published))
+    given, made = (pc.cast(comparable_values(each), pa.float64()).to_numpy(zero_copy_only=False) for each in (column, published))
     apart = np.nanmean(np.abs(given - np.nanmedian(given)))
     lost = np.where(np.isnan(made), apart, np.abs(given - made))
     return float(max(1 - np.nanmean(lost) / apart, 0.0)) if apart else 1.0

@@ -156,7 +156,7 @@ def inference_by_class(
     people: AttackedPeople,
     control: AttackedPeople,
     promised: Mapping[str, Any],
-    missing: float = 0.0,
+    missing: float,
 ) -> list[Guesses]:
     """Simulate guessing the modal value of fitting classes; where l or t bounds it, count breaches too.
 

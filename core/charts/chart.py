@@ -165,14 +165,11 @@ def scale_of(values: Sequence[float]) -> Scale:
     return linear_scale(high)
 
 
-def linear_scale(high: float, wanted: int = 5) -> Scale:
-    """Return a linear scale from 0 to a round number at or above ``high``.
-
-    It has about ``wanted`` steps.
-    """
+def linear_scale(high: float) -> Scale:
+    """Return a linear scale from 0 to a round number at or above ``high``, with about five steps."""
     if high <= 0:
         return Scale(0.0, 1.0, (0.0, 1.0))
-    rough = high / wanted
+    rough = high / 5
     unit = 10.0 ** floor(log10(rough))
     # Products of round numbers, so that rounding shows nowhere.
     step = next(times for times in (1, 2, 2.5, 5, 10) if times * unit >= rough * (1 - 1e-9)) * unit

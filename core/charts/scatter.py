@@ -40,14 +40,15 @@ class ChartPoint:
     leads_to: str = ""
 
 
-def scatter_chart(title: str, note: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str] = short_figure) -> Picture:
-    """Return a scatter chart of points over two figures.
+def scatter_chart(title: str, points: Sequence[ChartPoint], axis: str, spelt: Callable[[float], str]) -> Picture:
+    """Return a scatter chart of points with their GCP upwards.
 
     Args:
         title: What is shown.
         axis: What the figure across is.
         spelt: Writes a figure across.
     """
+    note = "GCP upwards: less is better, and so is further left"
     chart = Chart(title, note, {title: [one.up for one in points]}, short_figure)
     across = scale_of([0.0, *(one.across for one in points)])
     axes = Axes(scale_of([0.0, *chart.known_figures]), WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Domain
 from core.columns.kernels import entries_at, fill_position_table, find_cells, unpack_cells
-from core.columns.numbers import Finder, as_dictionary, filled, null_mask, offsets, position_finder, positions, to_numpy
+from core.columns.numbers import (
+    Finder,
+    as_dictionary,
+    dictionary_positions,
+    integers_without_nulls,
+    null_mask,
+    offsets,
+    position_finder,
+    to_numpy,
+)
 
 Codes = NDArray[np.integer]
 PackedWords = tuple[NDArray[np.int64], ...]
@@ -81,7 +90,7 @@ class Coder:
             column = as_dictionary(column)
         if isinstance(column, pa.DictionaryArray):
             entries = self._plain(column.dictionary)
-            codes: Codes = entries_at(np.append(entries, self._null), positions(column).astype(np.int32))
+            codes: Codes = entries_at(np.append(entries, self._null), dictionary_positions(column).astype(np.int32))
         else:
             codes = self._plain(column)
         if codes.size and int(codes.max()) >= self.size:
@@ -98,7 +107,7 @@ class Coder:
         missing = null_mask(column) if column.null_count else None
         if self._table is not None:
             # A null stands in for the least value, which is surely in the table, until it gets its own code below.
-            codes: Codes = self._looked_up(filled(column, self._origin))
+            codes: Codes = self._looked_up(integers_without_nulls(column, self._origin))
         else:
             codes = self._out[self._places(column)]
         if missing is not None:

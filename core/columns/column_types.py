@@ -281,7 +281,7 @@ def spelling_counts(values: pa.Array) -> tuple[int, int]:
 
 
 def spelling_words(alike: int, missing: int, about: str = "") -> str:
-    """Return the counts of ``spelling_counts`` in words; empty if both are 0.
+    """Say how many values differ only in spelling, and how many mean a missing value; empty if none.
 
     Args:
         alike: Texts that equal another one but for case and blanks.

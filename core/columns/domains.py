@@ -111,11 +111,11 @@ def value_column(position: int) -> str:
 
 
 def domain_blocks(axes: Iterable[QidValueCounts], types: Sequence[pa.DataType]) -> Iterator[pa.Table]:
-    """Yield a domain table in blocks of one QID each, or in one block if it is small.
+    """Yield a domain table in one block, or if it is large in several that hold one QID each.
 
     Args:
         axes: The rows of each QID, in job order.
-        types: Of their values.
+        types: Arrow type of each QID's values.
     """
     counted = list(axes)
     if sum(len(axis.counts) for axis in counted) <= BLOCK_ROWS:

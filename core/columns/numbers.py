@@ -41,7 +41,7 @@ def null_mask(column: pa.Array) -> NDArray[np.bool_]:
     return np.zeros(len(column), np.bool_) if there else to_numpy(pc.is_null(column))
 
 
-def filled(column: pa.Array, null: int) -> NDArray[Any]:
+def integers_without_nulls(column: pa.Array, null: int) -> NDArray[Any]:
     """Return integers as an array of shape (n,), with nulls replaced by the value ``null``.
 
     ``null`` must fit the column's type.
@@ -49,10 +49,10 @@ def filled(column: pa.Array, null: int) -> NDArray[Any]:
     return to_numpy(pc.fill_null(column, null) if column.null_count else column)
 
 
-def positions(column: pa.DictionaryArray) -> NDArray[Any]:
+def dictionary_positions(column: pa.DictionaryArray) -> NDArray[Any]:
     """Return the dictionary position of each value, shape (n,); for a null, the number of entries."""
     indices = column.indices
-    return filled(indices.cast(pa.int64()) if indices.null_count else indices, len(column.dictionary))
+    return integers_without_nulls(indices.cast(pa.int64()) if indices.null_count else indices, len(column.dictionary))
 
 
 def offsets(integers: NDArray[np.integer[Any]], origin: int) -> NDArray[np.intp]:
@@ -235,7 +235,7 @@ def position_finder(values: pa.Array, other: int) -> Finder:
         values: Shape (m,), distinct, without null; floats have one zero and no NaN.
     """
     if len(values) <= SEARCHED or pt.is_boolean(values.type):
-        return lambda column: filled(pc.index_in(column, value_set=values), other)
+        return lambda column: integers_without_nulls(pc.index_in(column, value_set=values), other)
     if pt.is_primitive(values.type):
         return _among_numbers(values, other)
     return _among_texts(values, other)
@@ -286,7 +286,7 @@ def _searched(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> ND
 def _bits(column: pa.Array) -> NDArray[np.integer]:
     """Return the bits of numbers, dates or times as integers; a null becomes 0."""
     words = column.view(WORDS[column.type.bit_width])
-    return filled(words, 0)
+    return integers_without_nulls(words, 0)
 
 
 def _among_texts(values: pa.Array, other: int) -> Finder:

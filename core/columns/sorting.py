@@ -151,7 +151,7 @@ UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
 """Bits of a digest that tell so many of them apart, but for a few; and those that do it for more."""
 
 
-def ascending(numbers: NDArray[Any], greatest: int, *, lowest_bit: int = 0, keeps_input: bool = True) -> NDArray[Any]:
+def sort_numbers(numbers: NDArray[Any], greatest: int, *, lowest_bit: int = 0, keeps_input: bool = True) -> NDArray[Any]:
     """Return non-negative integers sorted by their bits from ``lowest_bit`` up; may reorder the input.
 
     Args:

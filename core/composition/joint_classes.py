@@ -32,7 +32,7 @@ OF_CHANGED = 2**48
 
 
 def equal_records_sql() -> str:
-    """Return SQL that counts each source's records outside shared files, and those the other has too.
+    """Return SQL that counts records of files that one source alone has, and those equal to the other's.
 
     It yields the fields of ``core.units.source_digests.Likeness`` in their order.
 

@@ -122,7 +122,7 @@ def keyed_disclosures_sql(digest_table: str, owner_table: str, secret: str, rele
     """
 
 
-def all_releases_sql(*, is_published_again: bool = False) -> str:
+def all_releases_sql(*, is_published_again: bool) -> str:
     """Return SQL that makes ``known_now``: by pseudonym, digests of ``known_before``, ``published_now``.
 
     ``before`` and ``mine`` are the digests of the earlier releases and of this one, null where they have not the pseudonym.

@@ -52,7 +52,7 @@ class Measure(NamedTuple):
     sentence: Callable[[Figures, Figures], str]
 
 
-def _less(name: str, of: Callable[[Figures], float], text: Callable[[float], str], more: str = "") -> Callable[[Figures, Figures], str]:
+def _less(name: str, of: Callable[[Figures], float], text: Callable[[float], str], more: str) -> Callable[[Figures, Figures], str]:
     """Return a function that writes a comparison of two figures as a sentence."""
 
     def says(mine: Figures, other: Figures) -> str:

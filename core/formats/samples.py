@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.numbers import null_mask, positions
+from core.columns.numbers import dictionary_positions, null_mask
 from core.columns.sorting import ascending_digests, order_of_digests, run_starts
 from core.units.digests import NOBODY, Digests, digests_of
 
@@ -53,7 +53,7 @@ class ValueCounter:
         """
         if isinstance(column, pa.DictionaryArray):
             # A dictionary is small where values repeat, so that rows need no sorting.
-            used = np.bincount(positions(column), minlength=len(column.dictionary) + 1)[: len(column.dictionary)]
+            used = np.bincount(dictionary_positions(column), minlength=len(column.dictionary) + 1)[: len(column.dictionary)]
             found, values = value_digests(column.dictionary), column.dictionary
             there = (used > 0) & (found != NOBODY)
             self._digests.append(found[there])

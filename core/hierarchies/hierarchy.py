@@ -136,7 +136,7 @@ def _outside(low: NDArray[np.float64], high: NDArray[np.float64], closed: Flags,
 
 
 def disclosing_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
-    """Return a mask of prefix labels that disclose values that the job hides, shape (m,).
+    """Return a mask of the prefix labels that are finer than the job publishes, shape (m,).
 
     These are labels with more characters than the finest level, with a sparse beginning, or with all characters where exact values are
     hidden.

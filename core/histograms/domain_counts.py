@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
 from core.columns.domains import QidValueCounts, domain_blocks, rows_of_axis
 from core.columns.kernels import count_numbers
-from core.columns.numbers import Keys, is_sortable, keys_of, positions, to_numpy, values_of_keys
-from core.columns.sorting import ascending, order_of, run_starts
+from core.columns.numbers import Keys, dictionary_positions, is_sortable, keys_of, to_numpy, values_of_keys
+from core.columns.sorting import order_of, run_starts, sort_numbers
 from core.histograms.kernels import pack_counts, sum_packed
 
 RANGE = 1 << 18
@@ -111,7 +111,7 @@ def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
         pack_counts(*part.only_read(), low, bits, rows[start:])
         start += len(part.cells)
     # Equal cells may stand in any order of their counts, which need not be looked at.
-    return int(sum_packed(ascending(rows, (span << bits) | ((1 << bits) - 1), lowest_bit=bits, keeps_input=False), low, bits, *into))
+    return int(sum_packed(sort_numbers(rows, (span << bits) | ((1 << bits) - 1), lowest_bit=bits, keeps_input=False), low, bits, *into))
 
 
 def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
@@ -160,7 +160,7 @@ def count_values(column: pa.Array) -> pa.Table:
     """
     if isinstance(column, pa.DictionaryArray):
         counts = np.zeros(len(column.dictionary) + 1, np.int64)
-        count_numbers(positions(column).astype(np.int32), counts)
+        count_numbers(dictionary_positions(column).astype(np.int32), counts)
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
         seen = np.flatnonzero(counts)
         found = pa.table({"value": values.take(pa.array(seen)), "count": counts[seen]})
@@ -190,7 +190,7 @@ def _count_keys(keys: Keys) -> tuple[Keys, NDArray[np.int64]]:
         dense = np.bincount(keys - low)
         found = np.flatnonzero(dense)
         return found + low, dense[found]
-    keys = ascending(keys - low, high - low, keeps_input=False) + low if high - low < SPAN else np.sort(keys)
+    keys = sort_numbers(keys - low, high - low, keeps_input=False) + low if high - low < SPAN else np.sort(keys)
     firsts = run_starts(keys)
     return keys[firsts], np.diff(firsts, append=len(keys))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Codes, PackedWords, Packing, single_word
 from core.columns.kernels import add_numbers, occupied
-from core.columns.sorting import ascending, order_of, run_starts
+from core.columns.sorting import order_of, run_starts, sort_numbers
 from core.histograms.domain_counts import Ascending, sum_ascending
 
 DENSE_PER_CELL = 8
@@ -83,7 +83,7 @@ def count_cells(words: PackedWords, product: int, counts: NDArray[np.int64] | No
         return _count_dense(words[0], product, counts)
     key = single_word(words)
     if counts is None and len(words) == 1:
-        key = ascending(key, product)
+        key = sort_numbers(key, product)
         starts = run_starts(key)
         return (key[starts],), np.diff(np.append(starts, len(key)))
     # Equal keys have equal words, and whole numbers add up alike in any order.

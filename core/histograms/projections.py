@@ -224,7 +224,7 @@ class ProjectedCells:
         self._find = finder_of_known_cells(coarse.words[0], coarse.packing.product)
 
     def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
-        """Return the position of each finer cell's coarser cell, shape (cells,), from codes of ``bundles``."""
+        """Return each chunk cell's position in the coarser histogram, shape (cells,), by its bundled codes."""
         return self._find(number_cells(codes, *self._worth.tables(bundles)))
 
 

@@ -45,7 +45,7 @@ class Frame:
     @classmethod
     def of(cls, drawn: LatticeMap) -> Frame:
         """Return the layout of a lattice picture: bars on the left and nodes on the right."""
-        rows, box = rows_of_nodes(drawn), 14 + 9 * max(len(_levels(one.node)) for one in drawn.drawn)
+        rows, box = rows_of_nodes(drawn), _box_width(drawn)
         at_a_time = max(len(row) for row in rows) * (box + BOX_GAP)
         bars, nodes, legend = len(drawn.heights) * ROW, len(rows) * ROW_GAP, LEGEND_GAP * (_used(drawn) + 1)
         beside = MARGIN + 40 + BAR + 110
@@ -66,20 +66,25 @@ def lattice_sentence(drawn: LatticeMap) -> str:
     """Return the text alternative of a lattice picture, for readers who cannot see it."""
     total = sum(sum(row.values()) for row in drawn.heights)
     counts = (f"{sum(row[status] for row in drawn.heights):,} {NODE_STATES[status]}" for status in STATUSES)
-    return f"{total:,} nodes: {'; '.join(counts)}. Chosen: {_chosen(drawn)}."
+    return f"{total:,} nodes: {'; '.join(counts)}. Chosen: {_named_levels(drawn, drawn.node)}."
 
 
-def _chosen(drawn: LatticeMap) -> str:
-    return ", ".join(f"{qid} {level}" for qid, level in zip(drawn.qids, drawn.node, strict=True))
+def _named_levels(drawn: LatticeMap, node: Node) -> str:
+    return ", ".join(f"{qid} {level}" for qid, level in zip(drawn.qids, node, strict=True))
 
 
 def _levels(node: Node) -> str:
     return " ".join(map(str, node))
 
 
+def _box_width(drawn: LatticeMap) -> int:
+    """Return the width of a box with room for the levels of every drawn node."""
+    return 14 + 9 * max(len(_levels(one.node)) for one in drawn.drawn)
+
+
 def _heading(drawn: LatticeMap, frame: Frame, total: int) -> Iterator[str]:
     yield text(MARGIN, 34, f"The lattice of {drawn.name}: {total:,} nodes", size=18, bold=True)
-    yield text(MARGIN, 56, f"Chosen levels: {_chosen(drawn)}", "chosen", size=13, bold=True)
+    yield text(MARGIN, 56, f"Chosen levels: {_named_levels(drawn, drawn.node)}", "chosen", size=13, bold=True)
     yield text(MARGIN, TOP - 28, "Nodes of each height, coarse at the top", size=13, bold=True)
     yield text(MARGIN + 34, TOP - 12, "height", "soft", "end", 10)
     around = "All nodes" if drawn.whole else "Around the chosen node"
@@ -123,9 +128,7 @@ def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
             places[node] = (frame.left_edge + width * (place + 0.5) / len(row), frame.top + 12 + number * ROW_GAP)
     # Lines before boxes: what is drawn later lies on top and covers their ends.
     yield from draw_lines_between_nodes(drawn, places)
-    for row in rows:
-        for node, status in row:
-            yield from node_box(drawn, node, status, places[node], frame.box)
+    yield from _boxes(drawn, rows, places, frame.box)
 
 
 def draw_lines_between_nodes(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]]) -> Iterator[str]:
@@ -148,10 +151,9 @@ def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, flo
     chosen = node == drawn.node
     border, thick = ("chosen", 3) if chosen else ("edge", 0.8)
     dash = "none" if chosen else DASH[status]
-    levels = ", ".join(f"{qid} {level}" for qid, level in zip(drawn.qids, node, strict=True))
     shape = f"x='{x - box / 2:.1f}' y='{y - BOX_HEIGHT / 2:.1f}' width='{box:.1f}' height='{BOX_HEIGHT}' rx='5'"
     look = f"{paint(status, border)} stroke-width='{thick}' stroke-dasharray='{dash}'"
-    yield f"<rect {shape} {look}><title>{escape(levels)}: {NODE_STATES[status]}</title></rect>"
+    yield f"<rect {shape} {look}><title>{escape(_named_levels(drawn, node))}: {NODE_STATES[status]}</title></rect>"
     moved = [(qid, one - other) for qid, one, other in zip(drawn.qids, node, drawn.node, strict=True) if one != other]
     if width_of(_levels(node)) > box:
         told = ", ".join(f"{qid} {step:+d}" for qid, step in moved) or "chosen"
@@ -255,7 +257,7 @@ def _signs(drawn: LatticeMap, width: float, y: float) -> tuple[list[str], float]
 
 def _page_nodes(drawn: LatticeMap, width: float) -> tuple[list[str], float]:
     """Draw nodes as boxes, row by row, with connecting lines if each row fits on one line."""
-    box = min(14 + 9 * max(len(" ".join(map(str, one.node))) for one in drawn.drawn), WIDEST_BOX, width)
+    box = min(_box_width(drawn), WIDEST_BOX, width)
     at_a_time = max(int((width + BOX_GAP) // (box + BOX_GAP)), 1)
     rows = [row for row in rows_of_nodes(drawn) if drawn.whole or len(row) <= at_a_time or _away(drawn, row) <= 1]
     around = "All combinations" if drawn.whole else "Around the chosen one"

@@ -68,7 +68,7 @@ class RecodedPart:
         return found
 
 
-def recode_parts(parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy], dropped: Sequence[Histogram] = ()) -> Recoding:
+def recode_parts(parts: Sequence[RecodedPart], hierarchies: Sequence[Hierarchy], dropped: Sequence[Histogram]) -> Recoding:
     """Build a recoding from parts; each combination of labels is a class, all columns are text.
 
     Args:

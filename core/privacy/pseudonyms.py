@@ -158,7 +158,7 @@ def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
     return made
 
 
-def encrypted(values: pa.Array, settings: EncryptSettings, key: bytes) -> pa.Array:
+def encrypted_values(values: pa.Array, settings: EncryptSettings, key: bytes) -> pa.Array:
     """Encrypt numbers of a width, or texts of an alphabet, in their form; raise UnfitError for others.
 
     It is a permutation of all values of a form. Separators stay where they are.
@@ -172,8 +172,8 @@ def encrypted(values: pa.Array, settings: EncryptSettings, key: bytes) -> pa.Arr
     return _each(_cipher(key, alphabet=settings.letters).encrypt, values, settings.separators)
 
 
-def decrypted(values: pa.Array, settings: EncryptSettings, key: bytes) -> pa.Array:
-    """Decrypt pseudonyms; the inverse of ``encrypted`` for text that has the form of pseudonyms.
+def decrypted_values(values: pa.Array, settings: EncryptSettings, key: bytes) -> pa.Array:
+    """Decrypt pseudonyms; the inverse of ``encrypted_values`` for text that has the form of pseudonyms.
 
     Whole numbers are given and returned as text as well.
     """
@@ -215,7 +215,7 @@ def _around(value: str, made: str, separators: str) -> str:
     return "".join(character if character in separators else next(characters) for character in value)
 
 
-def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
+def shift_dates(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
     """Return dates or timestamps shifted by whole days, nulls kept; raise UnfitError if out of range."""
     wide = pa.int32() if pa.types.is_date32(dates.type) else pa.int64()
     steps = 1 if pa.types.is_date32(dates.type) else PER_DAY[getattr(dates.type, "unit", "ms")]
@@ -272,7 +272,7 @@ def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, inputs: Tre
 
 def ciphers(spec: EncryptTreatment, values: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return each value encrypted in its form, as large text or whole numbers; raise UnfitError if unfit."""
-    return encrypted(values, spec.encrypt, inputs.key)
+    return encrypted_values(values, spec.encrypt, inputs.key)
 
 
 def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, inputs: TreatmentInputs) -> pa.Array:
@@ -281,13 +281,13 @@ def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, inputs: T
     if spec.encrypt.width is None:
         # The form counts separators too, and FF1 takes no text that is shorter without them.
         fits = pc.and_(fits, pc.greater_equal(_letter_counts(pseudonyms, spec.encrypt), spec.encrypt.least))
-    back = decrypted(pseudonyms.filter(fits), spec.encrypt, inputs.key)
+    back = decrypted_values(pseudonyms.filter(fits), spec.encrypt, inputs.key)
     return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
 
 
 def shifted_dates(spec: ShiftTreatment, values: pa.Array, inputs: TreatmentInputs) -> pa.Array:
     """Return each date or timestamp shifted by the days of its subject; nulls stay."""
-    return shifted(values, _days(spec, inputs))
+    return shift_dates(values, _days(spec, inputs))
 
 
 def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, inputs: TreatmentInputs) -> pa.Array:
@@ -295,7 +295,7 @@ def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, inputs: Treat
     lengths = pc.utf8_length(pseudonyms)
     dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
     try:
-        return shifted(pseudonyms.cast(pa.string()).cast(dtype), -_days(spec, inputs)).cast(pa.string()).cast(pa.large_string())
+        return shift_dates(pseudonyms.cast(pa.string()).cast(dtype), -_days(spec, inputs)).cast(pa.string()).cast(pa.large_string())
     except (UnfitError, pa.ArrowInvalid):
         raise PseudonymError.unreadable_list("dates must be written as 2020-01-31 or as 2020-01-31 12:00:00, all alike") from None
 

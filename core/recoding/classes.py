@@ -256,7 +256,7 @@ def text_ranks(texts: pa.Array) -> NDArray[np.int64]:
     return found
 
 
-def renumbered(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def dense_ranks(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rank of each number among the distinct numbers, dense from 0."""
     found: NDArray[np.int64] = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
     return found

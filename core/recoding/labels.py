@@ -25,7 +25,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from core.histograms.cells import positions_of_finer_cells
 from core.histograms.histogram import Histogram
-from core.recoding.classes import QidLabels, Sets, renumbered, text_ranks
+from core.recoding.classes import QidLabels, Sets, dense_ranks, text_ranks
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.recoding import SUPPRESSED, Intervals, label_columns
 from core.units.losses import group_penalties
@@ -126,7 +126,7 @@ def label_qid(
 
 
 def label_by_range(
-    codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None = None
+    codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None
 ) -> QidLabels:
     """Label classes of a numerical QID by the range of their values; a single value stands alone.
 
@@ -159,7 +159,7 @@ def label_by_range(
     reach = np.where(exact, 0.0, _reach(domain, starts, stops))
     penalties = np.where(starred, 1.0, np.where(named, penalties_with_null(reach, max(domain.size, 1)), reach))
     names = label_columns(hierarchy.qid, bounds)
-    return QidLabels(dict(zip(names, columns, strict=True)), renumbered(pairs), penalties, _member_spans(domain, *known))
+    return QidLabels(dict(zip(names, columns, strict=True)), dense_ranks(pairs), penalties, _member_spans(domain, *known))
 
 
 def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Array:

@@ -82,7 +82,7 @@ def first_not_below(places: NDArray[Any], first: int, end: int, value: int) -> i
 def column_price(
     terms: Numbers, numbers: RankPositions, column: int, low: int, high: int, distinct: int, low_of_first: int, distinct_of_first: int
 ) -> int:
-    """Return the price of a class's label in a column; the second column of a pair bears both.
+    """Return the price of a class's label in a column; of a pair, 0 in the first and both in the second.
 
     Args:
         terms: As `Prices` has them. By itself and not in a tuple, because numba counts references whenever an array is taken out of one.

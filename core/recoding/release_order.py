@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Packing
 from core.columns.column_types import in_utc
-from core.columns.numbers import positions
-from core.columns.sorting import ascending, order_of, tied_positions
+from core.columns.numbers import dictionary_positions
+from core.columns.sorting import order_of, sort_numbers, tied_positions
 
 _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
@@ -218,8 +218,8 @@ def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
     keys: NDArray[Any] = (classes - low).astype(np.uint32 if span <= 1 << 32 else np.uint64)
     for (places, size), column in zip(ranks, columns, strict=True):
         keys *= size
-        keys += np.append(places, size - 1).astype(keys.dtype)[positions(column)]
-    keys = ascending(keys, span, keeps_input=False)
+        keys += np.append(places, size - 1).astype(keys.dtype)[dictionary_positions(column)]
+    keys = sort_numbers(keys, span, keeps_input=False)
     found: list[pa.Array] = []
     for (places, size), column in zip(reversed(ranks), reversed(columns), strict=True):
         coarser = keys // size
@@ -270,14 +270,14 @@ def ranks_with_null(column: pa.Array) -> tuple[NDArray[np.int64], int]:
     if isinstance(column, pa.DictionaryArray):
         # Entries may repeat or be unused; ranks of the entries are ranks of the values all the same.
         entries, size = entry_ranks(column.dictionary)
-        return np.append(entries, size - 1)[positions(column)], size
+        return np.append(entries, size - 1)[dictionary_positions(column)], size
     if pa.types.is_floating(column.type):
         bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]
         column = column.view(bits)
     coded = pc.dictionary_encode(column)
     is_text = pa.types.is_string(coded.dictionary.type)
     order = text_order(coded.dictionary)[0] if is_text else pc.array_sort_indices(coded.dictionary).to_numpy()
-    return _ranks_in(order)[positions(coded)], len(order) + 1
+    return _ranks_in(order)[dictionary_positions(coded)], len(order) + 1
 
 
 def entry_ranks(entries: pa.Array) -> tuple[NDArray[np.int64], int]:

@@ -192,9 +192,9 @@ def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: st
 
 
 def masks_sql(mask_table: str, value_table: str, table: str) -> str:
-    """Return SQL that makes the table of each source value with a bit for each sampled class covering it.
+    """Return SQL that makes a table of source values with a bit for each sampled class that covers them.
 
-    A bit is set for each sampled class whose label covers the value; values of no class are left out.
+    Values that no sampled class covers are left out.
 
     Args:
         mask_table: The table ``place``, ``mask``.

@@ -92,20 +92,19 @@ def row_text(table: ReadTable, alias: str) -> str:
     return f"concat_ws('', '{len(table.qids)};'{''.join(f', {value}' for value in values)})"
 
 
-def reference_there_sql(columns: Sequence[str], alias: str) -> str:
-    """Return the SQL condition that no column of a reference, given as quoted names, is null."""
-    return "(" + " AND ".join(f"{alias}.{column} IS NOT NULL" for column in columns) + ")"
+def reference_there_sql(columns: Sequence[str]) -> str:
+    """Return the SQL condition that no column of a row ``m``'s reference, given as quoted names, is null."""
+    return "(" + " AND ".join(f"m.{column} IS NOT NULL" for column in columns) + ")"
 
 
-def nearest_reference(table: ReadTable, alias: str) -> str:
-    """Return the SQL expression for the number of a row's nearest reference that is not null.
+def nearest_reference_sql(table: ReadTable) -> str:
+    """Return the SQL expression for the number of the nearest reference of a row ``m`` that is not null.
 
     It is null where all are.
     """
     numbered = list(enumerate(table.references.values()))
-    return (
-        "CASE " + " ".join(f"WHEN {reference_there_sql(columns, alias)} THEN {number}" for number, columns in reversed(numbered)) + " END"
-    )
+    cases = (f"WHEN {reference_there_sql(columns)} THEN {number}" for number, columns in reversed(numbered))
+    return f"CASE {' '.join(cases)} END"
 
 
 def row_text_table(table: ReadTable) -> str:
@@ -139,7 +138,7 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
 def linking_columns(table: ReadTable) -> list[str]:
     """Return SQL expressions for a row's key and references, and for its nearest reference."""
     columns = [f"m.{column} AS {table.at(column)}" for column in table.linking]
-    return [*columns, f"{nearest_reference(table, 'm')} AS nearest"] if table.references else columns
+    return [*columns, f"{nearest_reference_sql(table)} AS nearest"] if table.references else columns
 
 
 def rows_below_sql(table: ReadTable, child: ReadTable, rows: str, gathered: str) -> str:
@@ -192,7 +191,7 @@ def key_faults_sql(table: ReadTable) -> str:
     """Return SQL that counts rows with an incomplete key, and keys of more than one row."""
     keys = ", ".join(f"m.{column}" for column in table.key)
     return f"""
-        SELECT (SELECT count(*) FROM {table.relation} AS m WHERE NOT {reference_there_sql(table.key, "m")}),
+        SELECT (SELECT count(*) FROM {table.relation} AS m WHERE NOT {reference_there_sql(table.key)}),
                (SELECT count(*) FROM (SELECT 1 FROM {table.relation} AS m GROUP BY {keys} HAVING count(*) > 1))
     """
 
@@ -213,11 +212,9 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
         same = " AND ".join(f"m.{mine} = o{number}.{their}" for mine, their in zip(columns, theirs, strict=True))
         joins.append(f"LEFT JOIN {row_person_table(others[name])} AS o{number} ON {same}")
         persons.append(f"o{number}.person")
-        lost.append(f"({reference_there_sql(columns, 'm')} AND o{number}.{others[name].at(others[name].key[0])} IS NULL)")
+        lost.append(f"({reference_there_sql(columns)} AND o{number}.{others[name].at(others[name].key[0])} IS NULL)")
     wanted = list(dict.fromkeys([*table.key, *table.sensitive]))
-    nearest = [
-        f"WHEN {reference_there_sql(columns, 'm')} THEN {one}" for columns, one in zip(table.references.values(), persons, strict=True)
-    ]
+    nearest = [f"WHEN {reference_there_sql(columns)} THEN {one}" for columns, one in zip(table.references.values(), persons, strict=True)]
     whose = f"CASE WHEN {' OR '.join(lost)} THEN NULL {' '.join(reversed(nearest))} END"
     selected = ", ".join(
         [

@@ -99,7 +99,7 @@ def crossing_sql(source: str, one: str, other: str, meets: tuple[bool, bool] = (
     """
 
 
-def connected(links: Sequence[Link], pairs: Sequence[tuple[Link, Link]]) -> list[list[Link]]:
+def connected_groups(links: Sequence[Link], pairs: Sequence[tuple[Link, Link]]) -> list[list[Link]]:
     """Return the groups of links that pairs connect, in the order of the links."""
     group = {one: one for one in links}
     for one, other in pairs:

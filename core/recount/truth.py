@@ -48,7 +48,7 @@ def value_groups(source: str, column: str) -> Groups:
 
 
 def values_sql(value_counts: str, table: str) -> str:
-    """Return SQL that makes the table of a column's values with records and ascending place, null last.
+    """Return SQL that makes a table of a column's values: record count and position from 0, null last.
 
     Its columns are ``value``, ``records`` and ``place``.
 
@@ -241,7 +241,7 @@ def marginal_sql(released_table: str, source_table: str) -> str:
 
 
 def released_parts(release: str, columns: Sequence[str], part_count: int, other_columns: Sequence[DigestPart]) -> Groups:
-    """Return the query that counts released records by label and a digest of the other columns.
+    """Return the query that counts released records by label and a hash of the other columns.
 
     Its columns are ``label_0`` …, ``part``, ``records``. A part is a group of records by what they publish besides the label.
     """
@@ -256,7 +256,7 @@ def released_parts_sql(part_counts: str, label_column_count: int, label_table: s
 
 
 def source_parts(source: str, column: str, part_count: int, other_columns: Sequence[DigestPart]) -> Groups:
-    """Return the query that counts source records by a column's value and a digest of the other columns.
+    """Return the query that counts source records by a column's value and a hash of the other columns.
 
     Its columns are ``value``, ``part``, ``records``. A part is a group of records by what is published besides the value.
     """

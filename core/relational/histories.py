@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.compiling.compiled import compiler
+from core.units.digests import mix
 
 kernel = compiler("relational.histories")
 
@@ -33,17 +34,6 @@ NOWHERE = np.uint32(0xFFFFFFFF)
 
 
 @kernel
-def mix_bits(value: np.uint64) -> np.uint64:
-    """Mix the bits of a number with the finaliser of SplitMix64.
-
-    Steele, Lea and Flood, OOPSLA 2014.
-    """
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
-
-
-@kernel
 def row_digest(
     codes: Numbers, groups: Numbers, starts: NDArray[np.int64], below: Lanes, row: int, seeds: Lanes
 ) -> tuple[np.uint64, np.uint64]:
@@ -51,14 +41,14 @@ def row_digest(
 
     Arguments are those of ``add_rows``.
     """
-    first, second = mix_bits(seeds[0]), mix_bits(seeds[1])
+    first, second = mix(seeds[0]), mix(seeds[1])
     for column in range(codes.shape[0]):
         group = np.uint64(groups[starts[column] + codes[column, row]])
-        first = mix_bits(first + group + np.uint64(0x9E3779B97F4A7C15))
-        second = mix_bits(second ^ (group * np.uint64(0xD1342543DE82EF95) + np.uint64(0x632BE59BD9B4E019)))
+        first = mix(first + group + np.uint64(0x9E3779B97F4A7C15))
+        second = mix(second ^ (group * np.uint64(0xD1342543DE82EF95) + np.uint64(0x632BE59BD9B4E019)))
     if below.shape[0]:
-        first = mix_bits(mix_bits(first + below[row, 0]) + below[row, 1])
-        second = mix_bits(mix_bits(second ^ below[row, 1]) + below[row, 0])
+        first = mix(mix(first + below[row, 0]) + below[row, 1])
+        second = mix(mix(second ^ below[row, 1]) + below[row, 0])
     return first, second
 
 
@@ -81,8 +71,8 @@ def digests_of_numbers(numbers: NDArray[np.uint64], seeds: Lanes) -> Lanes:
     """Return a digest of each number, shape (n, 2)."""
     found = np.empty((numbers.shape[0], 2), np.uint64)
     for place in range(numbers.shape[0]):
-        found[place, 0] = mix_bits(seeds[0] + mix_bits(numbers[place]))
-        found[place, 1] = mix_bits(seeds[1] ^ mix_bits(numbers[place] + np.uint64(0x9E3779B97F4A7C15)))
+        found[place, 0] = mix(seeds[0] + mix(numbers[place]))
+        found[place, 1] = mix(seeds[1] ^ mix(numbers[place] + np.uint64(0x9E3779B97F4A7C15)))
     return found
 
 

@@ -22,7 +22,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.column_types import in_utc
-from core.columns.numbers import null_mask, positions, to_numpy
+from core.columns.numbers import dictionary_positions, null_mask, to_numpy
 from core.compiling.compiled import small_in
 from core.units.kernels import kernel
 
@@ -60,7 +60,7 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
     """
     if isinstance(column, pa.DictionaryArray):
         entries, none = _digested(column.dictionary)
-        place = positions(column)
+        place = dictionary_positions(column)
         return np.append(entries, NOBODY)[place], np.append(none, True)[place]
     if pt.is_floating(column.type):
         # What is not a number names nobody. Zero has two signs and is one value.

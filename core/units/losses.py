@@ -96,7 +96,7 @@ def records_above(table: ClassSizes, sizes: NDArray[np.int64], threshold: Decima
     return int(np.dot(table.sizes[exposed], table.classes[exposed]))
 
 
-def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
+def prosecutor(table: ClassSizes, threshold: Decimal) -> Figures:
     """Return the prosecutor's maximum and mean risk, and number and share of records above a threshold.
 
     pRb = max 1/f_j, pRc = |J|/n, pRa = Σ f_j [1/f_j > τ] / n (El Emam 2013, chapter 16).

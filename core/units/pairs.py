@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.kernels import fill_position_table, find_cells
-from core.columns.sorting import ascending, order_of_digests
+from core.columns.sorting import order_of_digests, sort_numbers
 from core.histograms.histogram import count_cells
 from core.units.digests import NOBODY, Digests
 from core.units.kernels import kernel, number_persons
@@ -120,7 +120,7 @@ def positions_of_repeated_keys(keys: NDArray[np.int64]) -> tuple[HashTable, int]
     Returns:
         The places, shape (n,), and how many different ones there are.
     """
-    ordered = ascending(keys, int(keys.max(initial=0)))
+    ordered = sort_numbers(keys, int(keys.max(initial=0)))
     again = ordered[1:] == ordered[:-1]
     # Those that equal the next one, but not the one before.
     shared = ordered[:-1][again & ~np.append(False, again[:-1])[: len(again)]]

@@ -23,7 +23,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.column_types import working_type
-from core.columns.numbers import positions
+from core.columns.numbers import dictionary_positions
 from core.units.digests import NOBODY, Digests, combine, combine_entries, digests_of
 
 SKETCH_SIZE = 8_192
@@ -45,7 +45,7 @@ def contents_of(columns: Sequence[pa.Array], row_count: int) -> Digests:
         if isinstance(column, pa.DictionaryArray):
             # Of each entry, which are few, and not of each record.
             entries = np.append(digests_of([column.dictionary], len(column.dictionary)), NOBODY)
-            combine_entries(total, entries, positions(column).astype(np.int32))
+            combine_entries(total, entries, dictionary_positions(column).astype(np.int32))
         else:
             combine(total, digests_of([column], row_count))
     return total

@@ -83,7 +83,7 @@ def _flow(path: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterat
         yield resolve_name(path)
         return
     RunParameters.of(job, settings)  # refuses what Prefect must not keep
-    from flows.server.local_api import api, prepare
+    from flows.server.local_api import prefect_api, prepare_prefect
 
-    with api(prepare()):
+    with prefect_api(prepare_prefect()):
         yield resolve_name(path)

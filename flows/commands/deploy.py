@@ -30,14 +30,14 @@ def deploy(
 
     PREFECT_API_URL names the server. Runs of the job wait for one another.
     """
-    from flows.server.local_api import api, prepare
+    from flows.server.local_api import prefect_api, prepare_prefect
     from schemas.errors.storage import DeploymentError
     from schemas.job.job import load_job
 
     loaded = load_job(job, settings or ())
-    if not prepare():
+    if not prepare_prefect():
         raise DeploymentError.no_server()
-    with api(configured=True):
+    with prefect_api(configured=True):
         from flows.server.deployments import deploy_job
 
         done = deploy_job(loaded, job.absolute(), settings or (), cron=cron, timezone=timezone, pool=pool, take_over=take_over)

@@ -28,10 +28,10 @@ def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., 
         restore_collector()
         yield flow
         return
-    from flows.server.local_api import api, prepare
+    from flows.server.local_api import prefect_api, prepare_prefect
     from schemas.job.run_parameters import RunParameters
 
-    with api(prepare()):
+    with prefect_api(prepare_prefect()):
         flow = load()
         restore_collector()
         yield lambda job, settings: flow(RunParameters.of(job, settings))

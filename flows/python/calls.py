@@ -172,10 +172,10 @@ def _serve() -> None:
 
     Prefect remembers the first API that it met, and another would cost one more second.
     """
-    from flows.server.local_api import api, prepare
+    from flows.server.local_api import prefect_api, prepare_prefect
 
     kept = ExitStack()
-    kept.enter_context(api(prepare()))
+    kept.enter_context(prefect_api(prepare_prefect()))
     atexit.register(kept.close)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 
 
-def table_of_pandas(frame: Any, linking: Collection[str] = ()) -> pa.Table:
+def table_of_pandas(frame: Any, linking: Collection[str]) -> pa.Table:
     """Convert a pandas frame to an Arrow table without its index, or raise FrameError.
 
     Args:

@@ -51,9 +51,7 @@ class Deployed(NamedTuple):
     former: tuple[str, ...]
 
 
-def deploy_job(
-    job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool = False
-) -> Deployed:
+def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool) -> Deployed:
     """Create or change a job's deployment on Prefect's server, and delete those of its former methods.
 
     It is of the method's flow, under the job's name.

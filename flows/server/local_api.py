@@ -1,9 +1,9 @@
 """Prefect within this process: quiet, cheap, and nothing written outside its home folder.
 
-`prepare` runs before anything else imports Prefect; `api` surrounds the flow call. With a configured server both only keep Prefect quiet.
-Without one, Prefect would start a server as a second process: two imports of the server, a check of all migrations at each start, an
-orphan after SIGKILL and SIGTERM. Here the same application runs on a thread, on a database in memory. Settings of the user (environment,
-`.env`, `prefect.toml`, `pyproject.toml`, active profile) win, one by one.
+`prepare_prefect` runs before anything else imports Prefect; `prefect_api` surrounds the flow call.
+With a configured server both only keep Prefect quiet. Without one, Prefect would start a server as a second process: two imports of the
+server, a check of all migrations at each start, an orphan after SIGKILL and SIGTERM. Here the same application runs on a thread, on a
+database in memory. Settings of the user (environment, `.env`, `prefect.toml`, `pyproject.toml`, active profile) win, one by one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def default_home() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skald" / "prefect"
 
 
-def prepare(home: Path | None = None) -> bool:
+def prepare_prefect(home: Path | None = None) -> bool:
     """Set Prefect's home folder and silence its messages; return whether a server is configured.
 
     Args:
@@ -96,7 +96,7 @@ def prepare(home: Path | None = None) -> bool:
         os.environ["PREFECT_HOME"] = str(home)
     with _imports():
         configured = _settings_read().api.url is not None
-        if not configured:  # on in Prefect's default profile; a flow outside of `api` is to fail, not to start a second process
+        if not configured:  # on in Prefect's default profile; a flow outside of `prefect_api` is to fail, not to start a second process
             os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_ENABLED", "false")
         _set(QUIET if configured else QUIET | LOCAL)
     logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)  # "still processing items" at exit
@@ -104,8 +104,8 @@ def prepare(home: Path | None = None) -> bool:
 
 
 @contextmanager
-def api(configured: bool) -> Iterator[None]:
-    """Provide Prefect's API in the block, after ``prepare``: the configured server, or one on a thread.
+def prefect_api(configured: bool) -> Iterator[None]:
+    """Provide Prefect's API in the block: the configured server, or one on a thread of this process.
 
     Raises:
         ServerError: the configured server does not answer, before the block or when the block fails.

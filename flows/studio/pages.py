@@ -54,7 +54,7 @@ def environment() -> Environment:
     return made
 
 
-def rendered(studio: Studio, template: str, page: str, **context: Any) -> str:
+def rendered_page(studio: Studio, template: str, page: str, **context: Any) -> str:
     """Return a page's HTML with the job's text, the work and all messages, which are then removed."""
     opened, view, shown = None, "", ""
     if studio.path is not None:
@@ -85,7 +85,7 @@ def start_page(studio: Studio, _query: Query) -> str:
     """
     if studio.path is not None and not studio.works.busy:
         return columns_page(studio, {})
-    return rendered(studio, "start.html", "")
+    return rendered_page(studio, "start.html", "")
 
 
 def columns_page(studio: Studio, _query: Query) -> str:
@@ -99,7 +99,7 @@ def columns_page(studio: Studio, _query: Query) -> str:
     least = studio.least(job)
     rows = column_rows(job, opened.text, sample, least)
     whole = studio.works.last.get("plan")
-    return rendered(
+    return rendered_page(
         studio, "columns.html", "columns", rows=rows, sample=sample, least=least, roles=ROLE_WORDS, counts=role_counts(rows), job=job,
         risk=risk_before(job, sample), whole=whole if whole and whole.result and whole.stamp == opened.stamp else None,
     )  # fmt: skip
@@ -127,7 +127,7 @@ def hierarchies_page(studio: Studio, query: Query) -> str:
             except SkaldError as error:
                 context["fault"] = str(error)
     steps = getattr(qid.hierarchy, qid.hierarchy.kind) if qid.hierarchy.kind in {"widths", "prefix", "date"} else []
-    return rendered(
+    return rendered_page(
         studio, "hierarchies.html", "hierarchies", qid=qid, names=names, sample=sample, least=least, job=job, units=DATE_UNITS,
         steps=[str(plain(one)) if not isinstance(one, str) else one for one in steps], **context,
     )  # fmt: skip
@@ -147,7 +147,7 @@ def choices_page(studio: Studio, _query: Query) -> str:
     }
     person = "none" if job.columns.each_a_person else "\n".join(job.columns.person)
     names = studio.sample(opened).names
-    return rendered(
+    return rendered_page(
         studio, "choices.html", "choices", job=job, models=models, person=person, names=names, methods=METHODS.values(),
         objectives=OBJECTIVES.values(), treatments=SUPPRESSIONS.values(), objective=getattr(job.method, "objective", ""),
         limit=plain(job.suppression.limit), node=full_domain(job.method).node,
@@ -170,7 +170,7 @@ def run_page(studio: Studio, _query: Query) -> str:
     opened = studio.read_job_file()
     last = studio.works.last.get("run")
     releases = known_releases(opened.job) if opened.job else []
-    return rendered(studio, "run.html", "run", last=last, job=opened.job, releases=releases)
+    return rendered_page(studio, "run.html", "run", last=last, job=opened.job, releases=releases)
 
 
 def compare_page(studio: Studio, query: Query) -> str:
@@ -191,7 +191,7 @@ def compare_page(studio: Studio, query: Query) -> str:
     reports = [report_of_release(job, name) if name else None for name in (first, second)]
     compared = compare_releases(reports[0], reports[1]) if reports[0] and reports[1] else None
     measured = studio.utilities
-    return rendered(
+    return rendered_page(
         studio, "compare.html", "compare", releases=releases, first=first, second=second, compared=compared,
         utilities=[measured.get(name) for name in (first, second)],
     )  # fmt: skip
@@ -247,7 +247,7 @@ def _scatter(
         if one.gcp is not None
     ]
     # What it holds is escaped where it is made.
-    return Markup(scatter_chart(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())
+    return Markup(scatter_chart(title, points, axis, percent).inline())
 
 
 def preview_part(studio: Studio, _query: Query) -> str:
@@ -269,7 +269,7 @@ def preview_part(studio: Studio, _query: Query) -> str:
 
 def job_page(studio: Studio, _query: Query) -> str:
     """Return the page of the job file's text and faults."""
-    return rendered(studio, "job.html", "job")
+    return rendered_page(studio, "job.html", "job")
 
 
 def work_state(studio: Studio) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from starlette.staticfiles import StaticFiles
 from core.charts.chart import DARK_STYLE
 from flows.loading import restore_collector
 from flows.studio.actions import ACTIONS, Form, open_named, page_of_form
-from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered, work_state
+from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered_page, work_state
 from flows.studio.security import HOST, Gate, SessionKeys, report_policy
 from flows.studio.state import PageMessage, Studio
 from schemas.errors.base import SkaldError, StorageError
@@ -63,7 +63,7 @@ def _shown(studio: Studio, name: str) -> Callable[[Request], Response]:
         except SkaldError as error:
             # Its text can still be mended, or another source named.
             page = "start.html" if studio.path is None else "job.html"
-            return HTMLResponse(rendered(studio, page, name, fault=str(error)))
+            return HTMLResponse(rendered_page(studio, page, name, fault=str(error)))
 
     return shown
 

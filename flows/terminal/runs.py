@@ -92,7 +92,7 @@ def _bars(console: Console) -> Iterator[None]:
             yield
 
 
-def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unreported | None = None) -> RenderableType:
+def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unreported | None) -> RenderableType:
     """Return a run's terminal summary: counts, loss, risk, file paths, and unreported figures if given.
 
     Args:
@@ -172,7 +172,7 @@ def persons_sentence(persons: Persons) -> str:
     return f"{persons.released:,}{of}; at least k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
-def sentence_rows(manifest: Manifest, untold: Unreported | None = None) -> Iterator[tuple[str, str]]:
+def sentence_rows(manifest: Manifest, untold: Unreported | None) -> Iterator[tuple[str, str]]:
     """Yield the summary's rows (name, sentence), from linked records and warnings to the signature."""
     said = {
         "linked": linked_sentences(manifest),
@@ -346,7 +346,7 @@ def fact_table() -> Table:
     return table
 
 
-def print_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None = None) -> None:
+def print_published(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Unreported | None) -> None:
     """Print a release's summary, or its manifest as JSON; raise ``PrintingError`` if that fails.
 
     Args:

@@ -323,8 +323,8 @@ class FileError(SourceError):
         )
 
     @classmethod
-    def cut_off(cls, file: str, kind: str) -> FileError:
+    def cut_off(cls, file: str) -> FileError:
         """File ends too early, or more data follows after its end."""
         return cls(
-            f"'{shown_path(file)}' is cut off, or holds more than one {kind} file: not every record in it can be read. Write it anew."
+            f"'{shown_path(file)}' is cut off, or holds more than one Arrow file: not every record in it can be read. Write it anew."
         )

@@ -323,11 +323,6 @@ def _rebuild() -> None:
 call_on_change(_rebuild)
 
 
-def job_json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of job files (draft 2020-12), for editors."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Job.model_json_schema()}
-
-
 def job_digest(job: Job) -> str:
     """Return the SHA-256, in hex, of the settings and hierarchy files that determine a release's content.
 

@@ -242,10 +242,7 @@ class JobModel(StrictModel):
 
     @property
     def is_scratch(self) -> bool:
-        """Whether the release is temporary: counted or handed over, then removed.
-
-        Other releases are not compared with it.
-        """
+        """Whether the program removes the release after use; it is then not compared with other releases."""
         return self._is_scratch
 
 
@@ -300,7 +297,7 @@ def is_of_tables(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
     return data is not None and names_tables(data) and ("tables" in data or not _OF_ONE & data.keys())
 
 
-def is_of_one_table(path: Path | GivenJob, overrides: Sequence[str] = ()) -> bool:
+def is_of_one_table(path: Path | GivenJob, overrides: Sequence[str]) -> bool:
     """Return whether a job file, with settings replaced, is a job of one table; False if unreadable."""
     data = _mapping_of(path, overrides, ("",))
     return data is not None and "tables" not in data and bool(_OF_ONE & data.keys())

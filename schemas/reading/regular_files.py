@@ -24,7 +24,7 @@ MOST_BYTES, MOST_TEXT, MOST_HEADER, BLOCK = 1_000_000_000, 100_000_000, 16_000_0
 """Bytes of a file that is read whole, of a text, of the names in the first line of a table, and of what is read at a time."""
 
 
-def open_regular(path: Path, most_bytes: int = MOST_BYTES, *, may_be_link: bool = True) -> BufferedReader:
+def open_regular(path: Path, most_bytes: int, *, may_be_link: bool = True) -> BufferedReader:
     """Open a regular file for reading bytes; raise OSError for other kinds and too large files.
 
     Args:
@@ -61,14 +61,15 @@ def content_of(path: Path, most_bytes: int = MOST_BYTES, *, may_be_link: bool = 
     return content
 
 
-def lines_within(text: TextIO, most_characters: int) -> Iterator[str]:
-    """Yield the lines of an open text file; raise ValueError beyond ``most_characters`` in total.
+def header_lines(text: TextIO) -> Iterator[str]:
+    """Yield the lines of an open text file; raise ValueError beyond ``MOST_HEADER`` characters in total.
 
     A line need not have an end.
     """
-    while line := text.readline(most_characters + 1):
-        most_characters -= len(line)
-        if most_characters < 0:
+    left = MOST_HEADER
+    while line := text.readline(left + 1):
+        left -= len(line)
+        if left < 0:
             raise ValueError
         yield line
 

@@ -5,6 +5,7 @@ A model of l-diversity is recognised by its key, a distance of t-closeness by it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,6 +27,8 @@ from schemas.registry.sensitive import (
     OrderedSpec,
     RecursiveSpec,
 )
+
+_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 
 
 class Wording(NamedTuple):
@@ -71,6 +74,10 @@ class PrivacyKind:
     of_order: bool = False
     of_presence: bool = False
 
+    def spec_of(self, promised: object) -> DiversitySpec | ClosenessSpec:
+        """Parse a promise as a manifest holds it; raise ``ValidationError`` if it is invalid."""
+        return self.schema.model_validate(_with_numbers(promised))
+
     def broken(self, column: str, spec: Any) -> str:
         """Return the clause about failing classes, to follow their number in a message."""
         raise NotImplementedError
@@ -78,6 +85,13 @@ class PrivacyKind:
     def proven(self, column: str) -> str:
         """Return the sentence for a recount that found no failing class."""
         raise NotImplementedError
+
+
+def _with_numbers(promised: Any) -> Any:
+    """Return a promise with decimals in the place of numeric texts, so that they stay exact."""
+    if isinstance(promised, Mapping):
+        return {name: _with_numbers(one) for name, one in promised.items()}
+    return Decimal(promised) if isinstance(promised, str) and _NUMBER.fullmatch(promised) else promised
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ IN_SHORT = ("created", "source_name", "run_by", "method", "privacy", "policy", "
 """What a signed statement says of a release, besides the digest of its manifest."""
 
 
-def listing(manifest: Digested, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Digested, str]:
+def complete_manifest(manifest: Digested, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Digested, str]:
     """Return a copy of a manifest with documents, signer and own digest, and the text of its file."""
     open_one = manifest.model_copy(update={"documents": documents, "signed_by": signed_by, "seal": ""})
     # Of the very bytes of the file: to write the same content in another way is to change it.

@@ -360,9 +360,7 @@ def has_rank_bins(qid: QuasiIdentifier) -> bool:
     return isinstance(qid.hierarchy, WidthsHierarchy) and qid.hierarchy.encode
 
 
-def endpoints_of(
-    job: Job, numerical: Mapping[str, bool], node: tuple[int, ...] | None = None, withheld: Collection[str] = ()
-) -> dict[str, Endpoints]:
+def endpoints_of(job: Job, numerical: Mapping[str, bool], node: tuple[int, ...] | None, withheld: Collection[str]) -> dict[str, Endpoints]:
     """Return ``shared`` or ``observed`` for each quasi-identifier whose ranges end at data values.
 
     Args:

@@ -179,7 +179,7 @@ class SourcePeople:
 
 
 def read_source_people(
-    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, with_identifiers: bool = True
+    connection: duckdb.DuckDBPyConnection, job: Job, original: Original, coded: CodedRelease, seed: int, *, with_identifiers: bool
 ) -> SourcePeople:
     """Read the source, or a sample, as codes in record order; the connection must keep row order.
 

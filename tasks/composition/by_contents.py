@@ -109,7 +109,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     """Build the comparison of two releases, with digests of the same columns on both sides."""
     assert entry.digested is not None
     _, untreated, kept = entry.digested
-    own, other, job = known.digested, DigestedColumns(*map(_names, entry.digested)), known.run.job
+    own, other, job = known.digested, DigestedColumns(*(tuple(name for name, _ in columns) for columns in entry.digested)), known.run.job
     here = {(name, kind) for name, kind in known.kinds.items()}
     # What only one of both publishes shows no change; and where this source lacks some, the digest of the others is not known.
     common = {*other.untreated} & {*own.untreated, *own.values}
@@ -160,11 +160,6 @@ def _arranged(known: KnownRecords, entry: Entry, own: DigestedColumns, other: Di
     if lacks & {*theirs.shown} or {*mine.labels} & {*theirs.labels}:
         raise UnmeasuredError(OTHER_TABLES)
     return (ARRANGED_VALUES,)
-
-
-def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the names of columns given as pairs of name and kind."""
-    return tuple(name for name, _ in columns)
 
 
 @returning_reason

@@ -59,8 +59,6 @@ def returning_reason(function: Callable[..., Figures | None]) -> Callable[..., F
 def run_comparison(run: Run, function: Callable[..., FiguresOrReason], *arguments: Any, here: bool = False) -> Figures | None:
     """Call a wrapped comparison, on a worker if any; return its figures or raise ``UnmeasuredError``.
 
-    UnmeasuredError ends it where the comparison says why it could not be made.
-
     Args:
         function: The comparison, wrapped by ``returning_reason``; a function of a module.
         *arguments: Its arguments.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import duckdb
@@ -40,7 +38,6 @@ Promised = Mapping[str, Mapping[str, Any]]
 """What a job promises of sensitive values, by section and column, as JSON says it."""
 BYTES_PER_VALUE = 96
 """Of a value of a joint class, while models look at it."""
-_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 NO_ORDER = "the values of a column that t-closeness is promised of stand in no order that both have in common"
 
 
@@ -186,16 +183,9 @@ def _said(value: Any) -> Any:
     return {name: _said(one) for name, one in value.items() if one is not None} if isinstance(value, Mapping) else value
 
 
-def _with_numbers(value: Any) -> Any:
-    """Convert numeric strings of a setting to decimals."""
-    if isinstance(value, Mapping):
-        return {name: _with_numbers(one) for name, one in value.items()}
-    return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
-
-
 def _spec(kind: PrivacyKind, said: Any) -> Any:
     """Parse the stored specification of a privacy model; raise ``UnmeasuredError`` if it is invalid."""
     try:
-        return kind.schema.model_validate(_with_numbers(said))
+        return kind.spec_of(said)
     except ValidationError:
         raise UnmeasuredError("what it promises of sensitive values is written in another way than here") from None

@@ -37,7 +37,7 @@ from tasks.engine.runs import Run
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
 from tasks.store.files import file_digest, write_atomically
-from tasks.store.keys import seal, unsealed
+from tasks.store.keys import json_with_digest, values_with_digest
 from tasks.store.store import Artifact
 
 HEAD, NEXT, SETS = ".family", ".next", ".sets"
@@ -215,14 +215,14 @@ def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | No
         releases=(*(head.releases if head else ()), release),
     )  # fmt: skip
     path = registry.folder / f"{family}.{release}{NEXT}"
-    write_atomically(path, lambda part: part.write_text(seal(made.model_dump(mode="json"))))
+    write_atomically(path, lambda part: part.write_text(json_with_digest(made.model_dump(mode="json"))))
     return path
 
 
 def _read(path: Path) -> Head | None:
     """Read an index header; None if it is invalid or of another format."""
     try:
-        found = Head.model_validate(unsealed(path))
+        found = Head.model_validate(values_with_digest(path))
     except ValidationError:
         return None
     return found if found.format == FORMAT else None

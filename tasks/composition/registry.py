@@ -30,8 +30,8 @@ from tasks.composition.release_history import MOST_RELEASES, count_releases_sinc
 from tasks.counting.contents import Sketches
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import ChunkedSource
-from tasks.store.files import clear_partial_files, file_digest, locked, private_folder, write_atomically
-from tasks.store.keys import FolderSecret, create_secret, seal, unsealed
+from tasks.store.files import clear_partial_files, file_digest, locked_file, private_folder, write_atomically
+from tasks.store.keys import FolderSecret, create_secret, json_with_digest, values_with_digest
 from tasks.store.place import work_of
 from tasks.store.store import Store
 from tasks.store.work import idle_folder
@@ -202,13 +202,13 @@ class ReleaseRegistry:
     def _write(self, entry: Registered) -> None:
         # The entry goes last: what has none is not there.
         path = self.folder / f"{entry.release}{RECORD}"
-        write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
+        write_atomically(path, lambda part: part.write_text(json_with_digest(entry.model_dump(mode="json"))))
 
 
 def _read(record: Path) -> Registered | None:
     """Read a registry entry; None if it is invalid."""
     try:
-        entry = Registered.model_validate(unsealed(record))
+        entry = Registered.model_validate(values_with_digest(record))
     except ValidationError:
         return None
     # One that was put there from another release speaks of that one.
@@ -225,7 +225,7 @@ def open_registry(job: Job) -> Iterator[ReleaseRegistry | None]:
         yield None
         return
     folder = _folder(job)
-    with locked(folder / LOCK, fcntl.LOCK_EX):
+    with locked_file(folder / LOCK, fcntl.LOCK_EX):
         clear_partial_files(folder)
         try:
             secret = create_secret(folder / KEY)

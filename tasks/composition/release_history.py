@@ -21,7 +21,7 @@ from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import ChunkedSource, PieceKey
 from tasks.store.files import private_folder, write_atomically
-from tasks.store.keys import StepCode, fingerprint_of, seal, unsealed
+from tasks.store.keys import StepCode, fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.place import target_of
 from tasks.store.store import RELEASES, Artifact, Store
 from tasks.writing.people import KeptRecords, WrittenPersons
@@ -107,7 +107,7 @@ def write_entry(
     source: ChunkedSource,
     persons: WrittenPersons,
     parts: Sequence[KeptRecords],
-    digested: Sequence[Kinds] | None = None,
+    digested: Sequence[Kinds] | None,
 ) -> None:
     """Write a release's history entry into the run folder, before publication, for later comparison.
 
@@ -143,13 +143,13 @@ def write_entry(
 def save_entry(entry: Entry, store: Store) -> None:
     """Write a release's history entry into the run folder of the store, replacing an earlier one."""
     path = private_folder(store.folder / FOLDER) / f"{entry.release}.record"
-    write_atomically(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
+    write_atomically(path, lambda part: part.write_text(json_with_digest(entry.model_dump(mode="json"))))
 
 
 def read_entry(release: str, store: Store) -> Entry | None:
     """Return the history entry of a release; None if it is missing or invalid."""
     try:
-        entry = Entry.model_validate(unsealed(store.folder / FOLDER / f"{release}.record"))
+        entry = Entry.model_validate(values_with_digest(store.folder / FOLDER / f"{release}.record"))
     except ValidationError:
         return None
     # One that was put there from another release speaks of that one.

@@ -85,7 +85,7 @@ class DigestedColumns(NamedTuple):
         return self._replace(shown=tuple(sorted(shown)), labels=tuple(sorted({*self.names} - shown)))
 
 
-def digested_by(job: Job, payload: Sequence[str] = ()) -> DigestedColumns:
+def digested_by(job: Job, payload: Sequence[str]) -> DigestedColumns:
     """Return the columns whose digests a release keeps: linking, untreated and sensitive ones.
 
     Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
@@ -141,7 +141,7 @@ def contents_of_chunks(run: Run, source: ChunkedSource, columns: DigestedColumns
     return run_for_items(run, CONTENTS, ContentReading(run.job, source.columns, run.store, columns), source.chunks)
 
 
-def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batches: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
+def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batches: Iterable[pa.RecordBatch] | None) -> pa.Table:
     """Return a table of each record's digests: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
     All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``

@@ -176,7 +176,7 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, chunk_histograms: S
 
 
 def count_sizes(
-    run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact] = ()
+    run: Run, domain: Artifact, root: Node, histogram: Artifact, chunk_histograms: Sequence[Artifact], pairs: Sequence[Artifact]
 ) -> Artifact | None:
     """Return the artefact of the source's class sizes, counted if missing; None if cells are too many.
 

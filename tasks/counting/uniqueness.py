@@ -94,8 +94,8 @@ class Contributors(FrozenModel):
     persons: CountedPersons | None = None
 
 
-def uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Return counts of exposed records or persons, also without each QID if cells are few, and the risk.
+def contributors_to_uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
+    """Return how many are exposed by all QIDs, and without each if cells are few; and the source's risk.
 
     Args:
         cells: Histograms and pairs of person and cell.
@@ -174,7 +174,7 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 """Counts the persons of the table ``cells``, and the records of the one who has most."""
 
 
-def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool = False) -> str:
+def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool) -> str:
     """Return SQL that creates temporary table ``cells``: packed combinations of QID values with records.
 
     Args:

@@ -144,7 +144,7 @@ def measure_untreated_columns(run: Run, source: ChunkedSource) -> tuple[dict[str
         Figures by column, in the order of the release; and the source with the lengths of its texts.
     """
     columns = run.job.columns
-    untreated = untreated_columns(run, source)
+    untreated = [name for name in source.payload if name not in source.treatments]
     person = columns.person[0] if len(columns.person) == 1 else None
     names = [*untreated, *([person] if untreated and person is not None and person not in untreated else [])]
     if not untreated:
@@ -188,8 +188,3 @@ def _figures(run: Run, names: Sequence[str], whose: tuple[str | None, int | None
     if elsewhere and len(parts) > FEW and FIGURES.find(given, values) is None:
         values = ColumnCounts(parts, sum_in_shares(run, len(names), parts))
     return run_for_item(run, FIGURES, given, values, "look at columns", elsewhere=elsewhere)
-
-
-def untreated_columns(run: Run, source: ChunkedSource) -> list[str]:
-    """Return the columns that are published unchanged, in the order of the release."""
-    return [name for name in source.payload if name not in source.treatments]

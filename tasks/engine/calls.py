@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from pydantic import BaseModel
 
@@ -17,7 +17,6 @@ from schemas.job.job import Job
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact
 
-Result = TypeVar("Result")
 PER_CORE = 4
 """Tasks that a core may have at a time; more only wait for one another."""
 CHUNK_SHARE = 8

@@ -23,7 +23,7 @@ PROCESSES = 2
 """Workers that are processes of this machine, each with libraries of its own."""
 
 
-def set_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
+def set_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool) -> None:
     """Set the task runner of flows imported later in ``os.environ``; raise ``RunnerError`` on conflict.
 
     A scheduler's address alone means Dask.

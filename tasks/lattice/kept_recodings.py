@@ -36,7 +36,7 @@ class RecodingArtifacts(FrozenModel):
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Return the SHA-256 digests of a recoding's stored parts, without its outcome."""
+        """Return the SHA-256 digests of a recoding's stored tables, in the order of the fields."""
         return tuple(part.sha256 for part in (self.cells, self.classes, self.later, self.withheld) if part)
 
 

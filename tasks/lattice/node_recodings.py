@@ -72,8 +72,8 @@ def recode_node(
     promise: Promise,
     search_result: SearchResult,
     histogram: Histogram,
-    persons: SelectedPersons | None = None,
-    linked: LinkedPeople | None = None,
+    persons: SelectedPersons | None,
+    linked: LinkedPeople | None,
 ) -> RecodingWithLosses:
     """Return the recoding of all cells to one node with its losses; failing classes are dropped or masked.
 

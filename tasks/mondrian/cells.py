@@ -232,7 +232,7 @@ def outcome_of(
     fragments: Sequence[Costs],
     figures: dict[str, int],
     source_sizes: Sizes,
-    people: tuple[int, int] | None = None,
+    people: tuple[int, int] | None,
 ) -> LocalOutcome:
     """Return a run's outcome: the losses and counts of its fragments added up, with nothing suppressed."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]

@@ -133,7 +133,7 @@ def render_pareto_page(front: ParetoFront) -> str:
             ChartPoint(getattr(one, name), one.gcp, str(number), OPTIMAL if one.optimal else SEEN, one.chosen)
             for number, one in enumerate(front.nodes, 1)
         ]
-        drawn.append(scatter_chart(title, "GCP upwards: less is better, and so is further left", points, axis, percent).inline())
+        drawn.append(scatter_chart(title, points, axis, percent).inline())
     return page(TEMPLATE, front=front, charts=drawn, dark=DARK_STYLE)
 
 

@@ -23,7 +23,7 @@ from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains, merge_domains
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
-from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, uniqueness
+from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, contributors_to_uniqueness
 from tasks.counting.untreated import check_published, measure_untreated_columns
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import check_promise, most_suppressed, searched_axes
@@ -69,7 +69,7 @@ def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: Loca
     sizes = count_sizes(run, domain, root, files[0], parts, pairs)
     if sizes is None:
         return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)), forecast)
-    contributors, risk = uniqueness(DomainTable.of(run, domain), CellFiles(files, pairs), sizes)
+    contributors, risk = contributors_to_uniqueness(DomainTable.of(run, domain), CellFiles(files, pairs), sizes)
     told = "" if contributors.without else "There are too many combinations to count them once more without each quasi-identifier."
     return Uniqueness(contributors, risk, told, forecast)
 

@@ -122,7 +122,7 @@ def _kind(dtype: str) -> Kind:
 
 
 def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
-    """Return by column of texts the strictest kind that all texts fit; text for empty columns."""
+    """Return by text column of table ``source`` the strictest kind that all texts fit; text if empty."""
     # A null is of every kind, while a reading may say that it is none.
     tests = ", ".join(
         f"coalesce(bool_and({test.format(quote(name))}) FILTER ({quote(name)} IS NOT NULL), false)"
@@ -141,7 +141,7 @@ FIGURES = 9
 CODE = "[A-Za-z0-9]{1,8}([.-][A-Za-z0-9]{1,8}){0,2}"
 
 
-def profile_sql(kinds: Mapping[str, Kind], not_finite: Collection[str] = ()) -> str:
+def profile_sql(kinds: Mapping[str, Kind], not_finite: Collection[str]) -> str:
     """Return the SQL that counts the records and nine figures per column in one scan.
 
     Figures are in the order of ``ColumnProfile``. In the columns ``not_finite`` NaN and infinity count as no value, as when a run shares

@@ -26,8 +26,6 @@ from tasks.store.keys import FolderSecret
 Figure = int | float
 OF_SIZES = frozenset({"dm", "dm_star", "c_avg", "suppression_rate", "precision"})
 """Losses that follow from class sizes, from levels and from how many records are suppressed."""
-OF_LABELS = frozenset({"ncp", "gcp_held"})
-"""Those that a method tells beside ``gcp``, and that are worked out of labels here."""
 TAXONOMIC = frozenset({"numerical_loss", "categorical_loss", "total_loss"})
 SEARCH_FIGURES = ("nodes", "orders_learnt")
 """What is told of a search: how many nodes its lattice has, and of how many hierarchies the order of siblings was learnt."""

@@ -14,7 +14,7 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.folders import LargeManifestError, ListedReportError
 from schemas.job.job import Job, job_digest
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Document, listing
+from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Document, complete_manifest
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
 from schemas.release.terms import Terms
@@ -43,7 +43,7 @@ def release_id(job: Job, source: ChunkedSource) -> str:
     return f"{job.name}-{secret_of(job).keyed('release', job_digest(job), source.digest, *keys)[:16]}"
 
 
-def complete(
+def complete_staging(
     job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
 ) -> Manifest:
     """Check a manifest by the recount, write it, report and signature to staging; return it, or raise.
@@ -86,7 +86,7 @@ def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: 
     try:
         written: list[Path] = write_texts(staging, texts)
         documents = (Document(path=path.name, sha256=file_digest(path), code=code, bytes=path.stat().st_size) for path in written)
-        manifest, text = listing(manifest, tuple(documents), signer.name if signer else None)
+        manifest, text = complete_manifest(manifest, tuple(documents), signer.name if signer else None)
         if not is_small_enough_to_parse(text.encode()):
             raise LargeManifestError.of_release(manifest.release, len(text), MOST_BYTES)
         last = {MANIFEST: text} | ({SIGNATURE: signer.signature(manifest, text.encode())} if signer else {})

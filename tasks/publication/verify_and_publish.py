@@ -34,7 +34,7 @@ from tasks.publication.outputs import check_output, examples_delivered
 from tasks.publication.recount_calls import ClassPersonArtifacts, Written
 from tasks.publication.recounts import recount_written
 from tasks.publication.reported_figures import increment_of, reported_repeating_identifiers, source_digests
-from tasks.publication.staging import complete, release_id, signer_of
+from tasks.publication.staging import complete_staging, release_id, signer_of
 from tasks.publication.target import Target, job_target
 from tasks.release.examples import examples_of
 from tasks.release.files import data_files
@@ -45,7 +45,7 @@ from tasks.store.files import write_atomically
 from tasks.store.place import target_of
 from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
-from tasks.writing.people import NO_PERSONS, WrittenPersons
+from tasks.writing.people import WrittenPersons
 from tasks.writing.pseudonyms import give_tokens, with_key_fingerprints
 
 
@@ -132,7 +132,7 @@ def verify_and_publish(
     source: ChunkedSource,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
-    people: WrittenPersons = NO_PERSONS,
+    people: WrittenPersons,
     claim: ClaimedLevels | None = None,
 ) -> PublishedRelease:
     """Write data files, recount and publish them; return the release; raise and withdraw if refused.
@@ -255,7 +255,7 @@ def _finished(
         return examples_of(f"release '{manifest.release}'", data_files(staging), manifest, terms)
 
     def finish() -> Manifest:
-        whole = complete(job, staging, manifest, counted, examples)
+        whole = complete_staging(job, staging, manifest, counted, examples)
         # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
         parts, digested = (known.parts(known.digested), known.digested_kinds) if registry else ((), None)
         write_entry(run, whole, source, people, parts, digested)

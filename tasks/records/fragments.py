@@ -39,7 +39,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
 
 
 def published_fragment(
-    job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None = None
+    job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None
 ) -> tuple[PublishedClasses, NDArray[np.int32]]:
     """Recode a fragment by the job's method; return labelled classes and the class of each record.
 

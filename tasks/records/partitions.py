@@ -15,7 +15,6 @@ from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.numbers import is_numerical
 from core.kmember.partition import FEW, Effort, RecordsToGroup
 from core.recoding.prices import LabelPrices
-from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
@@ -55,7 +54,7 @@ class Partitioned:
     least: NDArray[np.int64] | None = None
 
 
-def partition_by_method(job: Job, codes: Codes, coding: Coding, unit: Unit = EVERY_RECORD) -> Partitioned:
+def partition_by_method(job: Job, codes: Codes, coding: Coding, unit: Unit) -> Partitioned:
     """Return the classes of records by the job's method; raise ``TypeError`` for one on cells.
 
     Args:

@@ -24,7 +24,7 @@ from schemas.release.manifest import MASK, Manifest, published_qids
 from tasks.recount.rows import ReleaseRows
 from tasks.release.manifest import hierarchies_as_in, is_of_files
 from tasks.source.listing import file_stat, source_digest, while_stable
-from tasks.source.locations import Located, find_files, partitions, relation, with_partition
+from tasks.source.locations import Located, columns_of_folders, find_files, relation_of_files, with_partition
 from tasks.source.unpacked import UNIT
 from tasks.store.database import connect, quote
 from tasks.store.keys import FolderSecret, fingerprint_of, read_secrets
@@ -97,7 +97,7 @@ def original_of(job: Job, store: Store | None = None) -> Original | None:
         return None
     try:
         files = find_files(job)
-        named = partitions(job, list(map(str, files)))
+        named = columns_of_folders(job, list(map(str, files)))
         # The stat first: a file that is another by the time it is converted is refused.
         listed_files = [Located(str(file), file, stat=file_stat(file), digest=source_digest(file)) for file in files]
         plain = [file.digest for file in listed_files]
@@ -110,11 +110,12 @@ def original_of(job: Job, store: Store | None = None) -> Original | None:
     fields = [field for one in columns for field in one]
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     whole = pa.schema(list({field.name: field for field in fields}.values()))
-    read = normalised_relation(job, relation(parts, same_columns=alike))
+    read = normalised_relation(job, relation_of_files(parts, same_columns=alike))
     if job.columns.most_records is None or not {*job.columns.person} <= {*whole.names}:
         return Original(read, whole, tuple(digests))
     numbered = [
-        (normalised_relation(job, relation([part], with_row_numbers=True)), digest) for part, digest in zip(parts, digests, strict=True)
+        (normalised_relation(job, relation_of_files([part], with_row_numbers=True)), digest)
+        for part, digest in zip(parts, digests, strict=True)
     ]
     bounded = bounded_sql(numbered, persons_in(job, whole), fingerprint_of(sorted(digests)), job.columns.most_records)
     return Original(bounded, whole, tuple(digests), source_relation=read)

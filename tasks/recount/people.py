@@ -15,7 +15,7 @@ from core.recount.joined_columns import (
     Link,
     alike_at_once_sql,
     comparable_columns,
-    connected,
+    connected_groups,
     crossing_sql,
     joined_counts_sql,
     joined_rows_sql,
@@ -176,8 +176,8 @@ def _joined_groups(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
     met = {one for pair in meeting for one in pair}
     pairs = [pair for pair in combinations(refused, 2) if pair not in meeting]
     crossing = [(one, other) for one, other in pairs if holds(crossing_sql, one, other, (one in met, other in met))]
-    kinds = {one: kind for kind, alike in enumerate(connected(links, meeting)) for one in alike}
-    return kinds, [group for group in connected(links, [*meeting, *crossing]) if len(group) > 1]
+    kinds = {one: kind for kind, alike in enumerate(connected_groups(links, meeting)) for one in alike}
+    return kinds, [group for group in connected_groups(links, [*meeting, *crossing]) if len(group) > 1]
 
 
 def _has_links(files: PeopleFiles) -> bool:

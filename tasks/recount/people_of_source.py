@@ -45,7 +45,7 @@ from tasks.recount.published_labels import PublishedLabels, expect_labels, label
 from tasks.recount.published_values import published_source
 from tasks.recount.rows import RowsInOneDatabase
 from tasks.release.files import Csv, relation_of
-from tasks.source.locations import relation
+from tasks.source.locations import relation_of_files
 from tasks.store.database import connect, literal, lower_memory_limit, quote
 
 MOST_JOINED = 16
@@ -174,7 +174,7 @@ def population_of(job: Job) -> Original | None:
     plain = {name: kind.value_type if pt.is_dictionary(kind) else kind for name, kind in kinds.items()}
     texts = [name for name, kind in plain.items() if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)]
     steps = {quote(name): job.columns.normalised[name] for name in texts if name in job.columns.normalised}
-    return Original(normalised_source_sql(relation([(file, ()) for file in dict.fromkeys(files)]), steps), columns)
+    return Original(normalised_source_sql(relation_of_files([(file, ()) for file in dict.fromkeys(files)]), steps), columns)
 
 
 def count_in_population(

@@ -222,7 +222,7 @@ def count_classes(
     source: RecordRelation,
     columns: Sequence[str],
     k: int,
-    sensitive: Sequence[str] = (),
+    sensitive: Sequence[str],
     *,
     by_qid: bool = False,
 ) -> Recount:

@@ -74,20 +74,22 @@ def models_counted(job: Job, *, by_people: bool, with_source: bool = True) -> li
     ]
 
 
-def uncounted_without_source(job: Job, where: str = "", *, by_people: bool) -> list[str]:
+def uncounted_without_source(job: Job, of_table: str = "", *, by_people: bool) -> list[str]:
     """Return a sentence for each promise that cannot be counted because the source is lacking.
 
     Args:
         job: Says what is promised.
-        where: Follows the name of a column.
+        of_table: Follows the name of a column, as " of 'visits'" does.
         by_people: Whether the people of the classes were counted.
     """
     told = []
     for kind, column, _ in models_counted(job, by_people=by_people):
         if kind.of_whole:
-            told.append(f"t-closeness of '{column}'{where} was not counted: it is measured from the source.")
+            told.append(f"t-closeness of '{column}'{of_table} was not counted: it is measured from the source.")
         elif by_people and kind.held_of_source:
-            told.append(f"Whether too many persons hold one value of '{column}'{where} was not counted: that is measured from the source.")
+            told.append(
+                f"Whether too many persons hold one value of '{column}'{of_table} was not counted: that is measured from the source."
+            )
     return told
 
 

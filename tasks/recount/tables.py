@@ -80,7 +80,7 @@ def table_as_read(
     key: Iterable[str],
     referring: Mapping[str, Sequence[str]],
     tree: TableTree,
-    sensitive: Iterable[str] = (),
+    sensitive: Iterable[str],
 ) -> ReadTable:
     """Return a table of a release as SQL names: relation, columns, key and references; reads no rows.
 

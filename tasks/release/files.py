@@ -12,9 +12,9 @@ import duckdb
 
 from core.formats.spreadsheets import unescape_csv_text, unescaped_csv_sql
 from schemas.errors.base import StorageError, VerificationError
-from schemas.reading.regular_files import MOST_HEADER, lines_within
+from schemas.reading.regular_files import header_lines
 from tasks.release.manifest import check_no_links
-from tasks.source.locations import Partition, columns_named_by_folders, relation
+from tasks.source.locations import Partition, columns_named_by_folders, relation_of_files
 from tasks.store.database import is_short_of_files, literal, quote
 from tasks.store.files import MOST_LISTED, file_digest
 
@@ -88,7 +88,7 @@ def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], la
             _check_table(connection, files[0])
             return f"written.{TABLE}"
         case _:
-            return relation([(str(path), partition_of(path)) for path in files])
+            return relation_of_files([(str(path), partition_of(path)) for path in files])
 
 
 def _check_table(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -121,7 +121,7 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
         return Csv(delimiter, types)
     try:
         with files[0].open(encoding="utf-8-sig", newline="") as file:
-            line = next(lines_within(file, MOST_HEADER), "")
+            line = next(header_lines(file), "")
         marks = [mark for mark in dict.fromkeys(line) if not mark.isalnum() and mark not in '"\r\n']
         return Csv(next((mark for mark in marks if csv_names(files[0], mark) == list(types)), delimiter), types)
     except (ValueError, csv.Error):
@@ -132,7 +132,7 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
 def csv_names(path: Path, delimiter: str) -> list[str]:
     """Return the column names in the first line of a CSV file."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        return [unescape_csv_text(name) for name in next(csv.reader(lines_within(file, MOST_HEADER), delimiter=delimiter), [])]
+        return [unescape_csv_text(name) for name in next(csv.reader(header_lines(file), delimiter=delimiter), [])]
 
 
 def _csv_relation(files: Sequence[Path], layout: Csv) -> str:

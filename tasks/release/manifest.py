@@ -58,14 +58,6 @@ def is_small_enough_to_parse(content: bytes) -> bool:
     return len(content) <= MOST_BYTES and sum(map(content.count, (b",", b"[", b"{"))) <= MOST_PARTS
 
 
-def is_release_of_tables(release: Path) -> bool:
-    """Return whether a folder's manifest looks like one of several tables; False if unreadable.
-
-    Whether it is complete is checked later.
-    """
-    return is_manifest_of_tables(content_or_nothing(release))
-
-
 def content_or_nothing(release: Path) -> bytes:
     """Return the bytes of a release's manifest file; none if it cannot be read."""
     try:

@@ -78,7 +78,7 @@ def _check_batches(path: Path, name: str, memory: int) -> None:
         raise SourceError.unreadable(name, "arrow") from None
     if behind > ALIGNED:
         # Several files in a row end in the footer of the last one, which knows nothing of the others.
-        raise FileError.cut_off(name, "Arrow")
+        raise FileError.cut_off(name)
     if largest > memory // BATCH_SHARE:
         raise ValuesError.large_batch(name, largest, memory // BATCH_SHARE)
 
@@ -105,7 +105,7 @@ def _to_the_end(stream: Iterator[pa.RecordBatch], opened: pa.NativeFile, name: s
     mark = STREAM_END if opened.read(4) == STREAM_END[:4] else STREAM_END[4:]
     opened.seek(max(end - len(mark), 0))
     if end != opened.size() or opened.read() != mark:
-        raise FileError.cut_off(name, "Arrow")
+        raise FileError.cut_off(name)
 
 
 def batch_sizes(file: BinaryIO) -> Iterator[int]:

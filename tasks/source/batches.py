@@ -5,7 +5,7 @@ Row groups do not depend on how the records arrived.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,8 +24,6 @@ GROUP_ROWS = 122_880
 GROUP_BYTES = 64_000_000
 FEW = 16
 """Values after which a page may end: of long ones a thousand are a page that nobody unpacks."""
-
-Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def schema_of_columns(schema: pa.Schema) -> pa.Schema:

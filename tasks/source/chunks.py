@@ -17,7 +17,7 @@ from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.source.listing import Stat, scan_address
-from tasks.source.locations import Partition, relation
+from tasks.source.locations import Partition, relation_of_files
 from tasks.store.keys import fingerprint_of
 
 PieceKey: TypeAlias = tuple[str | int, ...]
@@ -235,7 +235,7 @@ class ChunkedSource(FrozenModel):
     @property
     def relation(self) -> str:
         """The SQL relation by which DuckDB reads the source."""
-        return relation([(file.scan_location, file.partition) for file in self.files], same_columns=not self.evolved)
+        return relation_of_files([(file.scan_location, file.partition) for file in self.files], same_columns=not self.evolved)
 
 
 def _bytes_of(dtype: pa.DataType) -> int:

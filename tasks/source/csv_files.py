@@ -19,7 +19,7 @@ from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from schemas.job.source import UTF8, Source
-from schemas.reading.regular_files import MOST_HEADER, lines_within
+from schemas.reading.regular_files import MOST_HEADER, header_lines
 from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.source.batches import check_row_count
 from tasks.source.locations import Located, Readable
@@ -333,7 +333,7 @@ def header_names(path: Path, name: str, delimiter: str, known: Collection[str] =
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-            names = next(csv.reader(lines_within(text, MOST_HEADER), delimiter=delimiter), [])
+            names = next(csv.reader(header_lines(text), delimiter=delimiter), [])
     except UnicodeDecodeError:
         raise FileError.wrong_encoding(name, UTF8) from None
     except (OSError, ValueError, csv.Error):

@@ -32,7 +32,7 @@ from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable, arrow_type
 from tasks.store.database import connect, is_out_of_memory, literal, quote
 from tasks.store.files import private_folder, write_atomically
-from tasks.store.keys import Key, StepCode, fingerprint_of, seal, unsealed
+from tasks.store.keys import Key, StepCode, fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.store import Artifact, Store
 
 DUCKDB, POSTGRESQL, CONTENTS = StepCode("duckdb", __name__), StepCode("postgresql", __name__), StepCode("contents", __name__)
@@ -52,7 +52,7 @@ class Extract:
     content: str
 
 
-def statement(job: Job) -> str:
+def source_statement(job: Job) -> str:
     """Return the job's SQL query, or one that reads the table that the job names."""
     source = job.source
     if source.query is not None:
@@ -84,7 +84,7 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
         name: What the user calls it.
         store: Gets the rows.
     """
-    key = DUCKDB.key(digest, statement(job))
+    key = DUCKDB.key(digest, source_statement(job))
     artifact = store.make("extracts", key, ".parquet", lambda part: _read_duckdb(job, path, name, part, store))
     return Extract(artifact, _kept_content(job, artifact, store))
 
@@ -96,14 +96,14 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
         except duckdb.Error:
             raise DatabaseError.not_opened(name) from None
         try:
-            if [one.type for one in connection.extract_statements(statement(job))] != [duckdb.StatementType.SELECT]:
+            if [one.type for one in connection.extract_statements(source_statement(job))] != [duckdb.StatementType.SELECT]:
                 raise DatabaseError.not_select()
             connection.execute("USE source")
             connection.execute("SET TimeZone = 'UTC'")
             # Only now, because to attach is such an access; locked, so that the query cannot take it back.
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
-            relation = connection.sql(statement(job))
+            relation = connection.sql(source_statement(job))
             named = zip(relation.columns, map(str, relation.types), strict=True)
             if lossy := [f"'{column}' ({dtype})" for column, dtype in named if dtype.startswith(LOSSY)]:
                 raise DatabaseError.no_such_type(lossy)
@@ -165,7 +165,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
     Rows that were there before keep their order, so that whatever was counted from them still holds.
     """
     where = job.source.connection.identity_without_secret(job.folder) if job.source.connection else ""
-    key = POSTGRESQL.key(statement(job), job.source.types, where)
+    key = POSTGRESQL.key(source_statement(job), job.source.types, where)
     if pending := _pending(key, store):
         return pending
     asked = private_folder(store.folder / "queries") / "asked.parquet"
@@ -180,18 +180,18 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
     store.keep_only(artifact)
     record = {"key": key, "content": content, "artifact": artifact.model_dump()}
     # Last: a run that is cut off before has counted nothing yet and may ask again.
-    write_atomically(store.folder / PENDING, lambda part: part.write_text(seal(record)))
+    write_atomically(store.folder / PENDING, lambda part: part.write_text(json_with_digest(record)))
     return Extract(artifact, content)
 
 
 def _ask(job: Job, part: Path) -> int:
-    with rows_of(address(job), statement(job), job.source.types) as (schema, batches):
+    with rows_of(postgres_address(job), source_statement(job), job.source.types) as (schema, batches):
         return write_batches(part, schema, batches, "PostgreSQL")
 
 
 def _pending(key: Key, store: Store) -> Extract | None:
     try:
-        record = unsealed(store.folder / PENDING)
+        record = values_with_digest(store.folder / PENDING)
         artifact = Artifact.model_validate(record["artifact"])
         known = record["key"] == key and store.is_complete(artifact)
         return Extract(artifact, str(record["content"])) if known else None
@@ -242,7 +242,7 @@ FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 DAY = 86_400_000_000
 
 
-def address(job: Job) -> str:
+def postgres_address(job: Job) -> str:
     """Return the PostgreSQL address by uri, variable or file; raise ``DatabaseError`` if it is none."""
     connection = job.source.connection
     if connection is None:

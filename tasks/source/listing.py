@@ -109,7 +109,7 @@ PINNED = "pinned"
 """What the places of objects begin with, as DuckDB reads them."""
 
 
-def matching(address: str) -> dict[str, Stat]:
+def matching_objects(address: str) -> dict[str, Stat]:
     """Return by address the stats of objects that an address or pattern matches; raise if there are none."""
     system, path = file_system(address)
     scheme = address.split("://", 1)[0]

@@ -25,10 +25,10 @@ from schemas.job.job import Job
 from schemas.job.source import is_address
 from schemas.reading.typed_texts import is_spelling, sql_type
 from tasks.engine.progress import notify
-from tasks.source.listing import Stat, digest_while_stable, file_stat, is_hidden, matching, table_format_here
+from tasks.source.listing import Stat, digest_while_stable, file_stat, is_hidden, matching_objects, table_format_here
 from tasks.store.database import literal, quote
 from tasks.store.files import real_path, write_atomically
-from tasks.store.keys import seal, unsealed
+from tasks.store.keys import json_with_digest, values_with_digest
 from tasks.store.place import target_of, work_of
 from tasks.store.store import Artifact, Store
 
@@ -124,7 +124,7 @@ def _found(job: Job) -> dict[str, Stat | None]:
     stats: dict[str, Stat] = {}
     aside = set[str]()
     for pattern, written in zip(job.source_pattern, job.source.path, strict=True):
-        objects = matching(pattern) if is_address(pattern) else {}
+        objects = matching_objects(pattern) if is_address(pattern) else {}
         matched = list(objects) if is_address(pattern) else [str(path) for path in _matching_here(pattern, written)]
         hidden = {name for name in matched if is_hidden(name, pattern)}
         if len(hidden) == len(matched):
@@ -221,14 +221,14 @@ def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) ->
             digests[name] = (seen[0] if seen and seen[1] == stat else digest_while_stable(path, name, stat), stat)
         except OSError:
             raise SourceError.unreadable(name, job.source.format) from None
-    write_atomically(memo, lambda part: part.write_text(seal(digests)))
+    write_atomically(memo, lambda part: part.write_text(json_with_digest(digests)))
     return {name: digest for name, (digest, _) in digests.items()}
 
 
 def _known_digests(memo: Path) -> dict[str, tuple[str, Stat]]:
     """Return the digests that were taken before; none if their file was altered."""
     try:
-        return {name: (digest, tuple(stat)) for name, (digest, stat) in unsealed(memo).items()}
+        return {name: (digest, tuple(stat)) for name, (digest, stat) in values_with_digest(memo).items()}
     except (ValueError, TypeError, AttributeError):
         return {}
 
@@ -253,7 +253,7 @@ def arrow_type(name: str) -> pa.DataType:
     return pa.decimal128(int(precision), int(scale))
 
 
-def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
+def columns_of_folders(job: Job, files: Sequence[str]) -> list[Partition]:
     """Return each file's columns named by folders, none unless ``source.hive``; raise if they differ.
 
     A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
@@ -318,7 +318,7 @@ def partition_column(partition: Partition, name: str, row_count: int) -> pa.Arra
     return None
 
 
-def relation(
+def relation_of_files(
     files: Sequence[tuple[str, Partition]],
     *,
     same_columns: bool = True,

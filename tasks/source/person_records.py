@@ -46,7 +46,7 @@ class Bounded(NamedTuple):
     persons: int
 
 
-def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store, *, here: bool = True) -> Bounded:
+def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store, *, here: bool) -> Bounded:
     """Return the source without each person's records beyond ``columns.most_records``, and their numbers.
 
     Args:

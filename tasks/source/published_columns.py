@@ -34,8 +34,8 @@ NUMBERS_OF_PERSONS = "numbers_of_persons"
 SOMEBODY = f"person <> {int(NOBODY)}"
 
 
-def comparable(column: pa.Array) -> pa.Array:
-    """Return a column undictionaried, dates and timestamps as whole numbers, NaN and infinity as null."""
+def comparable_values(column: pa.Array) -> pa.Array:
+    """Return a column without dictionary, dates and times as whole numbers, NaN and infinity as null."""
     plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     if pt.is_date(plain.type):
         return plain.cast(pa.date32()).cast(pa.int32())
@@ -47,7 +47,7 @@ def comparable(column: pa.Array) -> pa.Array:
 
 
 def as_typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values of ``comparable`` cast back to their column's type."""
+    """Return values of ``comparable_values`` cast back to their column's type."""
     if pt.is_date(kind):
         return values.cast(pa.int32()).cast(pa.date32()).cast(kind)
     if pt.is_timestamp(kind):
@@ -68,7 +68,7 @@ def make_value_table(
 
     def tables() -> Iterator[pa.RecordBatch]:
         for given, persons in batches:
-            values = [comparable(column) for column in given]
+            values = [comparable_values(column) for column in given]
             whose = np.ones(len(values[0]), np.uint64) if persons is None else persons
             yield pa.RecordBatch.from_arrays([*values, pa.array(whose)], names=[*names, "person"])
 
@@ -158,7 +158,7 @@ def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, value
         values: Of the column, as it is published.
         count_persons: As for ``count_values``.
     """
-    connection.register("chosen", pa.table({"value": comparable(values)}))
+    connection.register("chosen", pa.table({"value": comparable_values(values)}))
     people = f"count(DISTINCT person) FILTER ({SOMEBODY})" if count_persons else "count(*)"
     statement = f"SELECT {people}, count(*) FROM {TABLE} WHERE EXISTS (FROM chosen WHERE chosen.value IS NOT DISTINCT FROM value_{column})"
     [(found, records)] = connection.execute(statement).fetchall()

@@ -35,7 +35,7 @@ class Unreadable:
         """Count unreadable values in columns of a batch; return whether none was found so far."""
         for name in columns:
             column = batch.column(name)
-            self._texts[name] += undecodable(column)
+            self._texts[name] += count_undecodable(column)
             self._moments[name] += _outside(column)
             self._types[name] = plain_type(column.type)
         return not self._texts.total() and not self._moments.total()
@@ -50,7 +50,7 @@ class Unreadable:
             raise ValuesError.moments_out_of_range(name, count, ends[0].text, ends[1].text)
 
 
-def undecodable(column: pa.Array) -> int:
+def count_undecodable(column: pa.Array) -> int:
     """Return how many values of a text column are not UTF-8; 0 for other types."""
     kind = plain_type(column.type)
     if not (pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)):

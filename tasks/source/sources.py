@@ -22,14 +22,14 @@ from tasks.engine.runs import Run
 from tasks.source.apart import LengthInspection, lengths_unpacked
 from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, common_schema, differing_fields
 from tasks.source.listing import stat_of, while_stable
-from tasks.source.locations import Located, Readable, is_object, locate_source_files, partitions, with_partition
+from tasks.source.locations import Located, Readable, columns_of_folders, is_object, locate_source_files, with_partition
 from tasks.source.object_inspection import inspect_objects, is_read_here
 from tasks.source.person_records import Bounded, bound_records
 from tasks.source.pinned import check_all_as_listed
 from tasks.source.published_columns import decide_published_values
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.store.files import write_atomically
-from tasks.store.keys import fingerprint_of, seal, unsealed
+from tasks.store.keys import fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.store import Store
 
 SHARED_FILES = 128
@@ -63,7 +63,7 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
     known = _known(memo)
     shares = list(_refined(known, [file.digest for file in files if file.rows], small, (most, chunk_bytes)))
     if shares != known:
-        write_atomically(memo, lambda part: part.write_text(seal(shares)))
+        write_atomically(memo, lambda part: part.write_text(json_with_digest(shares)))
     owners = {digest: share for share in shares for digest in share}
     chunks = []
     for file in files:
@@ -109,7 +109,7 @@ def _packed(digests: Sequence[str], small: Small, most: tuple[int, int]) -> Iter
 
 def _known(memo: Path) -> Shares:
     """Return the groups of files that shared a chunk before; none if their file was altered."""
-    found = unsealed(memo)
+    found = values_with_digest(memo)
     return found if isinstance(found, list) else []
 
 
@@ -144,7 +144,7 @@ def read_source(run: Run) -> ChunkedSource:
     looks = (*zip(remote, inspect_objects(run, remote), strict=True), *zip(local, _look_here(job, local, store), strict=True))
     looked = {one.name: look for one, look in looks}
     files, schemas = [], []
-    for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
+    for one, partition in zip(found, columns_of_folders(job, [one.name for one in found]), strict=True):
         read, (schema, groups, size, long, plain) = looked[one.name]
         digest = fingerprint_of(read.digest, partition) if partition else read.digest
         width = max(row_bytes(schema), size // max(sum(groups), 1))

@@ -104,7 +104,7 @@ def clear_partial_files(folder: Path, *, recursive: bool = False) -> None:
 
 
 @contextmanager
-def locked(path: Path, how: int) -> Iterator[None]:
+def locked_file(path: Path, how: int) -> Iterator[None]:
     """Hold a file's ``flock`` for the block, creating the file; raise ``BusyError`` if it is held.
 
     Args:

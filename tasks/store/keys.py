@@ -107,13 +107,13 @@ def _read_secret(path: Path) -> FolderSecret:
     return FolderSecret(text)
 
 
-def seal(content: Any) -> str:
-    """Return JSON text of a value with its SHA-256, to be read by ``unsealed``."""
+def json_with_digest(content: Any) -> str:
+    """Return JSON text of a value with its SHA-256, to be read by ``values_with_digest``."""
     return json.dumps([content, _digest(content)])
 
 
-def unsealed(path: Path) -> Any:
-    """Return the JSON values of a file made by ``seal``; None if it is gone, cut off or altered."""
+def values_with_digest(path: Path) -> Any:
+    """Return the values of a file of ``json_with_digest``; None if it is gone, cut off or altered."""
     try:
         return unsealed_text(content_of(path, may_be_link=False))
     except OSError:
@@ -121,7 +121,7 @@ def unsealed(path: Path) -> Any:
 
 
 def unsealed_text(text: bytes) -> Any:
-    """Return the JSON values of a text made by ``seal``; None if it is cut off or altered."""
+    """Return the values of a text of ``json_with_digest``; None if it is cut off or altered."""
     try:
         content, digest = json.loads(text)
     except (ValueError, TypeError):

@@ -24,7 +24,7 @@ from pydantic import ConfigDict, ValidationError
 from schemas.errors.folders import WorkError
 from schemas.reading.model import FrozenModel
 from tasks.store.files import clear_partial_files, file_digest, private_folder, write_atomically
-from tasks.store.keys import Key, key_in_name, seal, unsealed_text
+from tasks.store.keys import Key, json_with_digest, key_in_name, unsealed_text
 from tasks.store.place import Bucket, FolderPlace
 
 Loaded = TypeVar("Loaded")
@@ -233,7 +233,7 @@ class Store:
             record = [record, self._uploaded(artifact, self._bucket)]
         # The record goes last: killed between the two, a file is left that nothing names, and it is written once more. Two that are made
         # at once are of the same content, and the later one stands.
-        self._place.write(_record(artifact.step, artifact.key), seal(record).encode())
+        self._place.write(_record(artifact.step, artifact.key), json_with_digest(record).encode())
 
     def _uploaded(self, artifact: Artifact, bucket: Bucket) -> str:
         """Put an artefact into the bucket, and return its tag."""

@@ -113,7 +113,7 @@ def chunk_histogram_types(word_count: int) -> pyarrow.Schema:
     return pyarrow.schema([(name, pyarrow.int64()) for name in [*(f"cell_{word}" for word in range(word_count)), "count"]])
 
 
-def checked(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
+def validated_table(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
     """Return the given table if it satisfies its schema; raise ``StorageError`` if not.
 
     A table of a chunk is checked by the types of its columns, others value by value.
@@ -171,7 +171,7 @@ def write_table(path: Path, table: pa.Table, schema: TableSchema | pa.Schema, st
         step: Names it in a message.
         ascending: A column of ascending integers, if there is one: written as differences it takes a quarter of time and space.
     """
-    table = checked(table, schema, step)
+    table = validated_table(table, schema, step)
     with opened_table(path, table.schema, ascending) as writer:
         writer.write_table(table)
     return len(table)
@@ -219,13 +219,13 @@ def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | 
     Args:
         path: Where to.
         blocks: Of which one is looked at and written at a time.
-        schema: What each must satisfy, as of ``checked``.
+        schema: What each must satisfy, as of ``validated_table``.
         step: Names it in a message.
     """
     rows, writer, last = 0, None, None
     try:
         for block in blocks:
-            checked(block, schema, step)
+            validated_table(block, schema, step)
             if last is not None and not _goes_on(last, block):
                 raise StorageError.malformed(step, ["ascending"])
             writer = writer or opened_table(path, block.schema)

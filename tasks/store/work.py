@@ -25,8 +25,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from schemas.errors.folders import WorkError
 from schemas.job.job import Job
-from tasks.store.files import file_digest, locked, private_folder, random_temporary_folder, write_atomically
-from tasks.store.keys import StepCode, seal, unsealed_text
+from tasks.store.files import file_digest, locked_file, private_folder, random_temporary_folder, write_atomically
+from tasks.store.keys import StepCode, json_with_digest, unsealed_text
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, renewed_lease, take_lease
 from tasks.store.place import Bucket, work_of
@@ -175,7 +175,7 @@ def idle_folder(job: Job) -> Iterator[Path | None]:
 @contextmanager
 def _locked(folder: Path) -> Iterator[Path]:
     # The system drops the lock when the process ends, so that SIGKILL leaves nothing to clear by hand.
-    with locked(folder / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
+    with locked_file(folder / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
         yield folder
 
 
@@ -303,7 +303,7 @@ def clear_bucket(bucket: Bucket) -> CleanOutcome:
 
 
 def _said(listed: Mapping[str, KeptWork]) -> bytes:
-    return seal({name: list(kept) for name, kept in listed.items()}).encode()
+    return json_with_digest({name: list(kept) for name, kept in listed.items()}).encode()
 
 
 def _is_ours(name: str) -> bool:

@@ -166,22 +166,20 @@ def remove_own_work(work: Path) -> CleanOutcome:
         if not _is_known(path.name):
             left += 1
             continue
-        size = _size(path)
-        if SPILL_FOLDER.fullmatch(path.name):
+        size, is_spill = _size(path), SPILL_FOLDER.fullmatch(path.name)
+        if is_spill:
             clear_temporary_folders(work, re.compile(re.escape(path.name)))
-            # One that is still there is held: a command is at work in it, or a file system without locks does not tell.
-            if path.is_dir() and not path.is_symlink():
-                at_work += 1
-                continue
-            freed += size
-            path.unlink(missing_ok=True)
+        is_folder = path.is_dir() and not path.is_symlink()
+        # One that is still there is held: a command is at work in it, or a file system without locks does not tell.
+        if is_spill and is_folder:
+            at_work += 1
             continue
         freed += size
         # A link is removed, and what it leads to is not.
-        if path.is_dir() and not path.is_symlink():
+        if is_folder:
             shutil.rmtree(path)
         else:
-            path.unlink()
+            path.unlink(missing_ok=True)
     (work / LOCK).unlink(missing_ok=True)
     if not left and not at_work:
         # The mark goes last, so that a folder that is left half way is still known.

@@ -85,7 +85,7 @@ def column_rows(job: Job, text: str, sample: PeopleSample, least: int) -> list[C
     """
     known = [qid.name for qid in job.columns.quasi_identifiers if qid.name in sample.digests]
     standings = column_uniqueness(sample.digests, known, job.privacy.k)
-    said, roles = _said(job, text), job.columns.roles()
+    said, roles = _said(text), job.columns.roles()
     rest = SINGULAR["insensitive"] if job.columns.insensitive == REST else NO_ROLE
     rows = []
     for profile in sample.profiles:
@@ -116,7 +116,7 @@ def _way(job: Job, name: str) -> str:
     return "" if way is None else way if isinstance(way, str) else "changed"
 
 
-def _said(job: Job, text: str) -> dict[str, str]:
+def _said(text: str) -> dict[str, str]:
     """Return the comment of each column in the job file."""
     found: dict[str, str] = {}
     for role in ROLES:

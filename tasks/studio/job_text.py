@@ -61,7 +61,7 @@ def without_value(text: str, way: Way) -> str:
     return _checked(_removed(text, way), wanted)
 
 
-def with_entry(text: str, way: Way, value: object, comment: str = "") -> str:
+def with_entry(text: str, way: Way, value: object, comment: str) -> str:
     """Return a job's text with an entry appended to a list, which is created if missing.
 
     Args:

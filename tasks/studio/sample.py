@@ -104,7 +104,7 @@ class PeopleSample:
         texts = domain.values.take(pa.array(ordered)).to_pylist()
         return [(value_text(value), int(domain.counts[place])) for value, place in zip(texts, ordered.tolist(), strict=True)]
 
-    def rare_values(self, name: str, least: int, steps: Sequence[str] = ()) -> frozenset[str]:
+    def rare_values(self, name: str, least: int, steps: Sequence[str]) -> frozenset[str]:
         """Return the values that fewer than ``least`` people share, as text.
 
         No label that is shown may be one of them.

@@ -44,7 +44,7 @@ def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
 
 
 def make_method_comparison(
-    job: Job, source: ChunkedSource, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
+    job: Job, source: ChunkedSource, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None
 ) -> MethodComparison:
     """Return the comparison of methods from their runs, with advice and summary.
 

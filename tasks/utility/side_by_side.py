@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.columns.numbers import filled
+from core.columns.numbers import integers_without_nulls
 from core.evaluation.accuracy import FOLDS, folds_of
 from core.evaluation.utility import Contingency, Meaning, bound_texts, exact_meaning, meaning_of
 from core.hierarchies.hierarchy import Hierarchy
@@ -276,7 +276,7 @@ def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str
     [key] = keys
     # At a chosen level above 0 a group may happen to be called like a value, and is not that value.
     if not level and (key.type == domain.values.type or pa.types.is_string(domain.values.type)):
-        exact = filled(pc.index_in(key.cast(domain.values.type), domain.values), -1).astype(np.int64)
+        exact = integers_without_nulls(pc.index_in(key.cast(domain.values.type), domain.values), -1).astype(np.int64)
     return (key if pa.types.is_string(key.type) else as_text(key)).to_pylist(), exact
 
 

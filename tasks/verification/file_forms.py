@@ -163,7 +163,7 @@ def _write_again(path: Path, schema: pa.Schema, held: Sequence[str], coded: Sequ
             writer.add_key_value_metadata({"ARROW:schema": declared})
             for number in range(file.num_row_groups):
                 group = file.read_row_group(number, use_threads=False)
-                columns = [_whole(column) for column in group.columns]
+                columns = [column.combine_chunks() for column in group.columns]
                 entries.add(columns)
                 writer.write_table(pa.table(columns, schema=written), row_group_size=max(len(group), 1))
     return entries.are_due()
@@ -229,10 +229,6 @@ class _Dictionary:
         """Whether the entries are in the order of their bytes."""
         texts = self.entries.cast(pa.large_binary())
         return not pc.any(pc.less_equal(texts[1:], texts[:-1])).as_py()
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
 
 
 def same_bytes(one: Path, other: Path) -> bool:

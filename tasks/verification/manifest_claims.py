@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from math import prod
 from operator import le
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import duckdb
 from pydantic import ValidationError
@@ -39,7 +36,6 @@ NO_JOB = (
     "The job was not at hand: the files were counted by what the manifest says was promised, and not held against the source. Labels of "
     "values that the job hides, the form of pseudonyms and the limit of suppression were not looked at."
 )
-NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 UNREADABLE = "the manifest does not say in words that are known what was promised of sensitive values"
 
 
@@ -103,7 +99,7 @@ def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:
 
 def _spec(what: str, kind: PrivacyKind, asked: object) -> DiversitySpec:
     try:
-        spec = kind.schema.model_validate(_with_numbers(asked))
+        spec = kind.spec_of(asked)
     except ValidationError:
         raise VerificationError(what, [UNREADABLE]) from None
     # Of other promises none is told by files alone.
@@ -111,14 +107,7 @@ def _spec(what: str, kind: PrivacyKind, asked: object) -> DiversitySpec:
     return spec
 
 
-def _with_numbers(asked: Any) -> Any:
-    """Return a manifest's promise with numbers in the place of texts, so that they stay exact."""
-    if isinstance(asked, Mapping):
-        return {name: _with_numbers(one) for name, one in asked.items()}
-    return Decimal(asked) if isinstance(asked, str) and NUMBER.fullmatch(asked) else asked
-
-
-def uncounted(manifest: Manifest) -> list[str]:
+def uncounted_promises(manifest: Manifest) -> list[str]:
     """Return a sentence for each promise on k, l or t that files alone do not let count."""
     told, counted = list[str](), {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
     if manifest.persons:

@@ -50,7 +50,7 @@ from tasks.verification.manifest_claims import (
     count_promises,
     exchanged_unseen,
     job_faults,
-    uncounted,
+    uncounted_promises,
     unverified_claims,
     unverified_without_job,
 )
@@ -271,7 +271,7 @@ def _held(
     # That the digests differ is said by a note of the job's own.
     notes += [said] if job is not None and (said := other_job_note(job, manifest)) and DIGESTS_DIFFER not in said else []
     notes += [said] if (said := exchanged_unseen(recount)) else []
-    unverified = recount.unverified if job is not None else tuple(uncounted(manifest))
+    unverified = recount.unverified if job is not None else tuple(uncounted_promises(manifest))
     return Verified(recount, manifest, tuple(notes), unverified, unverified_claims(job, manifest, recount, is_its_job=is_its_job))
 
 

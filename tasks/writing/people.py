@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -92,8 +91,8 @@ def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
 def people_table(
     classes: NDArray[np.integer[Any]],
     digests: Digests,
-    values: Sequence[pa.Array] = (),
-    additional: AdditionalColumns = MappingProxyType({}),
+    values: Sequence[pa.Array],
+    additional: AdditionalColumns,
 ) -> pa.Table:
     """Return a row per released record: class, person, sensitive values, additional columns, 1.
 

@@ -124,10 +124,10 @@ def without_masked_pseudonyms(
     """Return payload with pseudonyms nulled in records with ``*`` in every quasi-identifier."""
     if not source.treatments or not job.suppression.masks:
         return payload
-    starred = np.ones(len(labels), np.bool_)
+    is_masked = np.ones(len(labels), np.bool_)
     for column in labels.columns:
-        starred &= pc.fill_null(pc.equal(column.cast(pa.string()), MASK), False).to_numpy()
-    masked = pa.array(starred[classes])
+        is_masked &= pc.fill_null(pc.equal(column.cast(pa.string()), MASK), False).to_numpy()
+    masked = pa.array(is_masked[classes])
     columns = [
         pc.if_else(masked, pa.scalar(None, column.type), column) if name in source.treatments else column
         for name, column in zip(source.payload, payload.columns, strict=True)

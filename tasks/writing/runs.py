@@ -20,7 +20,7 @@ from pyarrow import ipc
 
 from core.columns.coding import smallest_type
 from core.columns.column_types import is_text, plain_type, to_published_type, to_working_type, working_type
-from core.columns.numbers import positions
+from core.columns.numbers import dictionary_positions
 from core.recoding.release_order import entry_ranks
 from schemas.errors.values import ValuesError
 from tasks.source.chunks import ChunkedSource
@@ -349,7 +349,7 @@ def _only_used(column: pa.Array) -> pa.Array:
     """
     if not isinstance(column, pa.DictionaryArray):
         return column
-    place = positions(column)
+    place = dictionary_positions(column)
     used = np.flatnonzero(np.bincount(place, minlength=len(column.dictionary))[: len(column.dictionary)])
     entries = column.dictionary if len(used) == len(column.dictionary) else column.dictionary.take(pa.array(used))
     ranks, _ = entry_ranks(entries)

@@ -33,8 +33,8 @@ from schemas.reading.regular_files import content_of
 from schemas.registry.treatments import LEAST_BITS, TOKEN_DIGITS, Secret, is_strong
 from tasks.source.listing import Stat, file_stat
 from tasks.store.database import connect, literal
-from tasks.store.files import locked, private_folder, real_path, write_atomically
-from tasks.store.keys import seal, unsealed
+from tasks.store.files import locked_file, private_folder, real_path, write_atomically
+from tasks.store.keys import json_with_digest, values_with_digest
 
 MOST_BYTES = 1_000_000
 
@@ -201,14 +201,14 @@ def record_vault_state(job: Job, path: Path, state: VaultState) -> None:
     if job.work_path.is_dir():
         private_folder(within.parent)
     for memory in (beside, within):
-        if memory.parent.is_dir() and unsealed(memory) != list(state):
-            write_atomically(memory, lambda part: part.write_text(seal(state)))
+        if memory.parent.is_dir() and values_with_digest(memory) != list(state):
+            write_atomically(memory, lambda part: part.write_text(json_with_digest(state)))
 
 
 def _remembered(job: Job, path: Path) -> Iterator[VaultState]:
     """Yield the recorded states of a vault."""
     for memory in _memories(job, path):
-        kept = unsealed(memory)
+        kept = values_with_digest(memory)
         if isinstance(kept, list) and len(kept) == len(VaultState._fields):
             yield VaultState(*kept)
 
@@ -311,7 +311,7 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    with locked(path.with_name(f".{path.name}.lock"), how):
+    with locked_file(path.with_name(f".{path.name}.lock"), how):
         if how == fcntl.LOCK_EX:
             for left in path.parent.glob(f".{escape(path.name)}.*.part"):
                 left.unlink(missing_ok=True)

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from core.privacy.models import Spread
 from docs.reference_pages import job_page
-from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS, OBJECTIVES
 from schemas.registry.hierarchy_kinds import HIERARCHIES
 from schemas.registry.privacy_kinds import DIVERSITIES
+from schemas.relational.tables_job import jobs_json_schema
 from tests.conftest import Anonymise
 from tests.jobs import QIDS, class_sizes, job_of, people, people_job, released
 from tests.places import ROOT
@@ -58,7 +58,7 @@ def test_the_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path, shown:
     columns = job_of()["columns"]
     columns["quasi_identifiers"][1] = {"name": "age", "hierarchy": {"parity": True}}
     with HIERARCHIES.having(shown("Add a kind of hierarchy").HIERARCHY):
-        assert "Whole numbers as even or odd." in json.dumps(job_json_schema())
+        assert "Whole numbers as even or odd." in json.dumps(jobs_json_schema())
         assert "parity" in job_page()
         made = anonymise(people_job(tmp_path, TABLE, columns=columns), "privacy.k=5", "suppression.limit=0.3")
         report = json.loads((made.folder / "report.json").read_text())
@@ -92,7 +92,7 @@ def test_the_objective_is_one_entry_and_finds_the_best(anonymise: Anonymise, tmp
 def test_the_method_is_one_entry_and_keeps_the_promise(tmp_path: Path, shown: Shown) -> None:
     job = people_job(tmp_path, TABLE)
     with METHODS.having(shown("Add a method").METHOD):
-        assert "A block has so many times k records." in json.dumps(job_json_schema())
+        assert "A block has so many times k records." in json.dumps(jobs_json_schema())
         flow = METHODS["blocks"].flow.load()
         made = getattr(flow, "fn", flow)(job, ("method={name: blocks, times: 2}",))
         assert made.untold.search["partitions"] == 240 // 10
@@ -103,7 +103,7 @@ def test_the_method_is_one_entry_and_keeps_the_promise(tmp_path: Path, shown: Sh
 @pytest.mark.ci
 def test_the_privacy_model_is_one_entry_and_is_kept_and_proved(anonymise: Anonymise, tmp_path: Path, shown: Shown) -> None:
     with DIVERSITIES.having(shown("Add a privacy model").PRIVACY):
-        assert "(α, k)-anonymity: no value is too frequent." in json.dumps(job_json_schema(), ensure_ascii=False)
+        assert "(α, k)-anonymity: no value is too frequent." in json.dumps(jobs_json_schema(), ensure_ascii=False)
         job = people_job(tmp_path, TABLE, privacy={"k": 5, "l": {"disease": {"most_frequent": 0.7}}}, suppression={"limit": 0.3})
         made = anonymise(job)
         classes = released(made.folder).group_by(QIDS)

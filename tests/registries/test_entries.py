@@ -17,13 +17,13 @@ from core.privacy.kernels import demands_of, is_compiled
 from core.privacy.promise import Promise
 from docs.reference_pages import job_page
 from schemas.job.formats import FORMATS
-from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS, Privacy
 from schemas.reading.registry import Code, Registry
 from schemas.registry.hierarchy_kinds import HIERARCHIES
 from schemas.registry.privacy_kinds import DISTANCES, DIVERSITIES
 from schemas.registry.treatment_kinds import TREATMENTS
+from schemas.relational.tables_job import jobs_json_schema
 from tests.places import ROOT, tree
 
 REGISTRIES: Mapping[str, Registry[Any]] = {
@@ -66,7 +66,7 @@ def test_the_reference_has_a_part_for_every_entry(registry: str, name: str) -> N
         assert f"`{name}`" in page
     else:
         assert f"\n(job-{schema.__name__.lower()})=\n## " in page
-        assert schema.__name__ in job_json_schema()["$defs"]
+        assert schema.__name__ in jobs_json_schema()["$defs"]
 
 
 @pytest.mark.parametrize("name", [*DIVERSITIES, *DISTANCES])

@@ -15,8 +15,9 @@ from pyarrow import json
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError
 from schemas.job.formats import FORMATS, SourceFormat
-from schemas.job.job import Job, job_json_schema, load_job
+from schemas.job.job import Job, load_job
 from schemas.reading.registry import Code
+from schemas.relational.tables_job import jobs_json_schema
 from tasks.planning.draft import draft_job
 from tasks.planning.open_sources import SourceOptions
 from tasks.planning.samples import Sample
@@ -72,14 +73,14 @@ def test_a_source_format_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> N
     with FORMATS.having(TOY):
         job = toy_job(tmp_path)
         assert load_job(job).source.format == "lines"
-        assert "lines" in job_json_schema()["$defs"]["Source"]["properties"]["format"]["enum"]
+        assert "lines" in jobs_json_schema()["$defs"]["Source"]["properties"]["format"]["enum"]
         assert "| `lines` | files of JSON lines | `.jsonl` |" in job_page()
         assert "source files of JSON lines" in shown_plan(job)
         made = anonymise(job)
         assert "files of JSON lines" in shown_report(made)
         assert sorted(released(made.folder)["disease"]) == sorted(TABLE["disease"].to_pylist())
         verify_release(load_job(job), made.folder)
-    assert "lines" not in job_json_schema()["$defs"]["Source"]["properties"]["format"]["enum"]
+    assert "lines" not in jobs_json_schema()["$defs"]["Source"]["properties"]["format"]["enum"]
     with pytest.raises(JobError, match="make it Parquet"):
         load_job(job)
 

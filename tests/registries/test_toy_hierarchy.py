@@ -20,10 +20,11 @@ from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier
-from schemas.job.job import job_json_schema, load_job
+from schemas.job.job import load_job
 from schemas.reading.registry import Code
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.hierarchy_kinds import HIERARCHIES, HierarchyKind
+from schemas.relational.tables_job import jobs_json_schema
 from tasks.recount.recount import verify_release
 from tasks.verification.release import VerificationContext, verify_published
 from tests.conftest import Anonymise
@@ -79,7 +80,7 @@ TOY = HierarchyKind(
 def test_a_kind_of_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with HIERARCHIES.having(TOY):
         job = two_column_job(tmp_path, TABLE, {"parity": "words"})
-        assert job_json_schema()["$defs"]["ParityHierarchy"]["properties"]["parity"]
+        assert jobs_json_schema()["$defs"]["ParityHierarchy"]["properties"]["parity"]
         assert "## hierarchy: parity" in job_page()
         assert "q even and odd numbers 20 0" in shown_plan(job)
         made = anonymise(job)
@@ -93,7 +94,7 @@ def test_a_kind_of_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path) 
         frame.with_columns(pl.Series("q", ["odd"] * 15 + ["even"] * 25)).write_parquet(file)
         with pytest.raises(VerificationError, match="'q'"):
             verify_release(load_job(job), made.folder)
-    assert "ParityHierarchy" not in str(job_json_schema())
+    assert "ParityHierarchy" not in str(jobs_json_schema())
     with pytest.raises(JobError, match="names no kind of hierarchy"):
         load_job(job)
 

@@ -18,10 +18,11 @@ from docs.reference_pages import job_page
 from flows.records import record_flow
 from flows.terminal.plans import plan_summary
 from schemas.errors.base import JobError, VerificationError
-from schemas.job.job import Job, job_json_schema, load_job
+from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS, OBJECTIVES, MethodEntry, Objective
 from schemas.reading.model import MethodSpec
 from schemas.reading.registry import Code
+from schemas.relational.tables_job import jobs_json_schema
 from tasks.planning.plan import make_plan
 from tasks.records.partitions import Partitioned
 from tests.conftest import Anonymise
@@ -66,7 +67,7 @@ def shown(job: Path, *settings: str) -> str:
 def test_an_objective_is_one_entry(anonymise: Anonymise, tmp_path: Path, toy: Objective) -> None:
     job, setting = people_job(tmp_path, people(240)), f"method.objective={toy.name}"
     with OBJECTIVES.having(toy):
-        assert toy.name in json.dumps(job_json_schema())
+        assert toy.name in json.dumps(jobs_json_schema())
         assert f"`{toy.name}`" in job_page()
         assert toy.measure in shown(job, setting)
         published = anonymise(job, setting)
@@ -75,7 +76,7 @@ def test_an_objective_is_one_entry(anonymise: Anonymise, tmp_path: Path, toy: Ob
         assert toy.measure in (published.folder / "report.html").read_text()
         if toy.loss:
             assert any(figure["title"] == toy.loss[0] for figure in report["losses"])
-    assert toy.name not in json.dumps(job_json_schema())
+    assert toy.name not in json.dumps(jobs_json_schema())
     with pytest.raises(JobError, match="method"):
         load_job(job, [setting])
 
@@ -108,7 +109,7 @@ def test_what_a_toy_objective_finds_is_the_best_of_all_nodes(anonymise: Anonymis
 def test_a_method_is_one_entry(tmp_path: Path) -> None:
     job, setting = people_job(tmp_path, people(240)), "method={name: toy, classes: 6}"
     with METHODS.having(METHOD):
-        assert "Toy classes that are made." in json.dumps(job_json_schema())
+        assert "Toy classes that are made." in json.dumps(jobs_json_schema())
         assert "## method: toy" in job_page()
         assert METHOD.words in shown(job, setting)
         flow = METHODS["toy"].flow.load()

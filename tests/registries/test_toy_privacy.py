@@ -18,12 +18,13 @@ from core.columns.domains import Domain
 from core.privacy.models import SLACK, Failing, Spreads
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
-from schemas.job.job import job_json_schema, load_job
+from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.reading.model import ExactDecimal
 from schemas.reading.registry import Code
 from schemas.registry.privacy_kinds import DISTANCES, DIVERSITIES, DistanceKind, DiversityKind, Wording
 from schemas.registry.sensitive import ClosenessSpec, DiversitySpec, from_0_to_1
+from schemas.relational.tables_job import jobs_json_schema
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import class_sizes, data_files, people, people_job, released
@@ -149,7 +150,7 @@ def toy_job(folder: Path, privacy: Mapping[str, Any], **parts: Any) -> Path:
 def test_a_model_of_diversity_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with DIVERSITIES.having(COMMON):
         job = toy_job(tmp_path, {"l": {"disease": {"common": 0.7}}})
-        assert job_json_schema()["$defs"]["CommonSpec"]["properties"]["common"]
+        assert jobs_json_schema()["$defs"]["CommonSpec"]["properties"]["common"]
         assert "## privacy.l: common" in job_page()
         assert "toy (α, k)-anonymity of 'disease' ≤ 0.7" in shown_plan(job)
         made = anonymise(job)
@@ -167,7 +168,7 @@ def test_a_model_of_diversity_is_one_entry(anonymise: Anonymise, tmp_path: Path)
         pl.read_parquet(file).with_columns(pl.lit("flu").alias("disease")).write_parquet(file)
         with pytest.raises(VerificationError, match="lack the l-diversity of 'disease' that the job promises"):
             verify_release(load_job(job), made.folder)
-    assert "CommonSpec" not in str(job_json_schema())
+    assert "CommonSpec" not in str(jobs_json_schema())
     with pytest.raises(JobError, match="must say one of distinct, entropy and recursive"):
         load_job(job)
 
@@ -176,7 +177,7 @@ def test_a_model_of_diversity_is_one_entry(anonymise: Anonymise, tmp_path: Path)
 def test_a_distance_of_closeness_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with DISTANCES.having(LARGEST):
         job = toy_job(tmp_path, {"t": {"disease": {"t": 0.3, "distance": "largest"}}})
-        assert job_json_schema()["$defs"]["LargestSpec"]["properties"]["distance"]["const"] == "largest"
+        assert jobs_json_schema()["$defs"]["LargestSpec"]["properties"]["distance"]["const"] == "largest"
         assert "## privacy.t: largest distance" in job_page()
         assert "toy closeness of 'disease' ≤ 0.3" in shown_plan(job)
         made = anonymise(job)

@@ -14,11 +14,12 @@ import pytest
 from core.privacy.pseudonyms import TreatmentInputs, texts
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
-from schemas.job.job import job_json_schema, load_job
+from schemas.job.job import load_job
 from schemas.reading.model import StrictModel
 from schemas.reading.registry import Code
 from schemas.registry.treatment_kinds import TREATMENTS, TreatmentKind
 from schemas.registry.treatments import TreatmentSpec
+from schemas.relational.tables_job import jobs_json_schema
 from tasks.recount.recount import verify_release
 from tasks.writing.pseudonyms import reveal
 from tests.conftest import Anonymise
@@ -81,7 +82,7 @@ def toy_job(folder: Path, table: pa.Table = TABLE) -> Path:
 def test_a_treatment_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
     with TREATMENTS.having(TOY):
         job = toy_job(tmp_path)
-        assert job_json_schema()["$defs"]["BackwardsTreatment"]["properties"]["backwards"]
+        assert jobs_json_schema()["$defs"]["BackwardsTreatment"]["properties"]["backwards"]
         assert "## treatment: backwards" in job_page()
         assert "person (text from its end)" in shown_plan(job)
         made = anonymise(job)
@@ -91,7 +92,7 @@ def test_a_treatment_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> None:
         assert set(pseudonyms) <= {f"y{str(person)[::-1]}" for person in TABLE["person"].to_pylist()}
         verify_release(load_job(job), made.folder)
         assert reveal(load_job(job), "person", ["y12", "y5"]) == ["21", "5"]
-    assert "BackwardsTreatment" not in str(job_json_schema())
+    assert "BackwardsTreatment" not in str(jobs_json_schema())
     with pytest.raises(JobError, match="names no treatment"):
         load_job(job)
 

@@ -169,8 +169,8 @@ def foreign_report(release: Path) -> None:
 def other_documents(release: Path) -> None:
     (release / "raw.csv").write_text("person,age\n")
     anew(release)
-    from schemas.release.evidence import listing
+    from schemas.release.evidence import complete_manifest
 
     manifest = Manifest.model_validate(read(release))
     raw = manifest.documents[0].model_copy(update={"path": "raw.csv"})
-    (release / "manifest.json").write_text(listing(manifest, (*manifest.documents, raw), None)[1])
+    (release / "manifest.json").write_text(complete_manifest(manifest, (*manifest.documents, raw), None)[1])

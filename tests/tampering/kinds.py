@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from schemas.release.evidence import Document, listing
+from schemas.release.evidence import Document, complete_manifest
 from schemas.release.manifest import Manifest
 from tasks.release.examples import examples_of
 from tasks.report.page import render, report_code
@@ -100,7 +100,7 @@ def anew(release: Path, change: Callable[[dict[str, Any]], object] = lambda said
         Document(path=name, sha256=file_digest(release / name), code=report_code(), bytes=(release / name).stat().st_size)
         for name in ("report.html", "report.json")
     ]
-    (release / "manifest.json").write_text(listing(manifest, tuple(documents), manifest.signed_by)[1])
+    (release / "manifest.json").write_text(complete_manifest(manifest, tuple(documents), manifest.signed_by)[1])
 
 
 def _report_anew(release: Path, manifest: Manifest) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from schemas.release.evidence import listing
+from schemas.release.evidence import complete_manifest
 from schemas.release.manifest import Manifest
 from tasks.release.signatures import Signer
 from tests.tampering.kinds import add, anew, kind, private_key, read
@@ -30,7 +30,7 @@ def stranger() -> Signer:
 def signed(release: Path, signer: Signer) -> None:
     """Sign a release as this program would."""
     manifest = Manifest.model_validate(read(release))
-    manifest, text = listing(manifest, manifest.documents, signer.name)
+    manifest, text = complete_manifest(manifest, manifest.documents, signer.name)
     (release / "manifest.json").write_text(text)
     (release / SIG).write_text(signer.signature(manifest, text.encode()))
 

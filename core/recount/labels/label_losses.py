@@ -44,7 +44,6 @@ _RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
 _BEYOND = re.compile(r"(>=|<=|<) (.+)")
 _OFFSET = re.compile(r"([+-][0-9]{2}:[0-9]{2}|Z)$")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?")
-_DAY = re.compile(r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(r"(-?[0-9]{4,}-[0-9]{2}-[0-9]{2})[T ]([0-9:.]+)")
 MOST_DIGITS = 400
 """Characters that no number of a column has; Python refuses to read whole numbers of some thousand."""

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -273,8 +272,3 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
         end = best[end][1]
         starts.append(end)
     return starts[::-1]
-
-
-def is_value(value: Any) -> bool:
-    """Return whether a value read from a source is neither null nor a float that is not finite."""
-    return value is not None and not (isinstance(value, float) and not isfinite(value))

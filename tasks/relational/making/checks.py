@@ -17,7 +17,7 @@ from schemas.relational.table_jobs import lasting_key, persons_job
 from schemas.relational.tables_job import TablesJob
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_for_item
-from tasks.relational.making.reading import EncodedTable, TableSource, keys_of
+from tasks.relational.making.reading import EncodedTable, TableSource
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Store
@@ -45,7 +45,7 @@ class TableSet:
     @property
     def key(self) -> list[object]:
         """The part of a step's key that all tables' rows determine: names, artefact keys and linking columns."""
-        return [[name, keys_of(table.chunks), table.table.linking] for name, table in self.tables.items()]
+        return [[name, [chunk.sha256 for chunk in table.chunks], table.table.linking] for name, table in self.tables.items()]
 
     @property
     def sources(self) -> dict[str, TableSource]:

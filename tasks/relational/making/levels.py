@@ -41,9 +41,9 @@ from tasks.relational.making.profiles import (
     digests_of_rows_below,
     flat_groups,
     joined_columns,
-    person_profiles,
     read_profile,
     seeds_of,
+    unit_profiles,
 )
 from tasks.relational.making.published_values import privacy_ways
 from tasks.relational.making.sensitive import promises_of_tables
@@ -61,7 +61,7 @@ def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDA
     choices = estimate_choices([starts for starts, _ in tables], known_rows)
     if choices * BYTES_EACH > given.job.memory:
         raise HistoryError.too_many_choices(choices, choices * BYTES_EACH)
-    of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
+    of_unit = digests_of_numbers(combine_profiles(unit_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     return kept_persons(of_unit, tables, known_rows, given.job.privacy.k)
 
 
@@ -156,7 +156,7 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
     Numbers of different nodes or sources have nothing to do with each other.
     """
-    parts, tree = person_profiles(given, node), given.job.tree
+    parts, tree = unit_profiles(given, node), given.job.tree
     for branch in tree.branches:
         levels = tuple((table, given.levels_of(node, table)) for table in tree.branch_tables(branch))
         parts.append(read_profile(given, BranchNode(branch, levels)))

@@ -157,11 +157,8 @@ def read_profile(given: HistoryTables, node: BranchNode) -> Profile:
     return Profile(np.load(given.store.path(made)), made.rows)
 
 
-def person_profiles(given: HistoryTables, node: Node) -> list[Profile]:
-    """Return one constant profile, then one per quasi-identifier of the unit at a node.
-
-    The first profile is the same for all persons; then comes one per quasi-identifier.
-    """
+def unit_profiles(given: HistoryTables, node: Node) -> list[Profile]:
+    """Return profiles of persons by their own table: one equal for all, then one per quasi-identifier."""
     unit = given.job.tree.unit
     numbers = given.numbers(unit)
     parts = [Profile(np.zeros(given.persons, np.uint32), 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -220,8 +220,3 @@ def encode_rows(table: TableSource) -> EncodedTable:
     domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
     given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))
     return EncodedTable(table, domain, tuple(run_for_items(run, CARRIED, given, source.chunks)))
-
-
-def keys_of(chunks: Sequence[Artifact]) -> list[str]:
-    """Return the SHA-256 of each artefact."""
-    return [chunk.sha256 for chunk in chunks]

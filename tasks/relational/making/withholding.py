@@ -32,9 +32,9 @@ from tasks.relational.making.profiles import (
     branch_node,
     digests_of_rows_below,
     flat_groups,
-    person_profiles,
     profile_sums,
     seeds_of,
+    unit_profiles,
 )
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
 from tasks.store.step import FileStep
@@ -86,7 +86,7 @@ def _saved(given: HistoryTables, node: Node) -> tuple[NDArray[np.bool_], dict[st
     if kept.all():
         return suppress_broken_promises(given, persons_keeping_promises(given, history_numbers(given, node)), {}, classes), {}
     persons, (where, failing) = np.flatnonzero(~kept), _failing_rows(given, node, kept)
-    of_unit = digests_of_numbers(combine_profiles(person_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
+    of_unit = digests_of_numbers(combine_profiles(unit_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     histories = _histories_of_all(given, node, of_unit)
     limit = Fraction(given.job.suppression.rows)
     budget = np.array([floor(limit * given.tables[table].rows) for table in given.job.tree.tables], np.int64)

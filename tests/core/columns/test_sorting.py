@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.columns import sorting
-from core.columns.sorting import ascending, ascending_digests, insertion_sort_order, order_of, order_of_digests, tied_positions
+from core.columns.sorting import ascending_digests, insertion_sort_order, order_of, order_of_digests, sort_numbers, tied_positions
 
 FEW = 512
 """Fewer than a run leaves to NumPy, so that both ways are tried on little."""
@@ -38,7 +38,7 @@ def drawn(seed: int, size: int, most: int, dtype: type = np.int64) -> NDArray[np
 def test_numbers_are_ascending(seed: int, size: int, most: int, kept: bool) -> None:
     numbers = drawn(seed, size, most)
     before = numbers.copy()
-    found = ascending(numbers, most, keeps_input=kept)
+    found = sort_numbers(numbers, most, keeps_input=kept)
     assert found.dtype == numbers.dtype
     assert (found == np.sort(before)).all()
     assert not kept or (numbers == before).all()
@@ -47,7 +47,7 @@ def test_numbers_are_ascending(seed: int, size: int, most: int, kept: bool) -> N
 @pytest.mark.parametrize(("dtype", "most"), [(np.uint32, 2**32 - 1), (np.uint64, 2**64 - 1), (np.int64, 2**63 - 1)])
 def test_types_are_sorted_up_to_their_last_bit(dtype: type, most: int) -> None:
     numbers = drawn(1, 2 * FEW, most, dtype)
-    assert (ascending(numbers, most) == np.sort(numbers)).all()
+    assert (sort_numbers(numbers, most) == np.sort(numbers)).all()
 
 
 @given(SEEDS, SIZES, st.integers(0, 2**63 - 1) | st.integers(0, 5000))
@@ -90,7 +90,7 @@ def test_an_order_is_corrected_and_those_that_are_equal_stay_as_they_stand(liste
 def test_numbers_that_are_to_stay_as_they_are_stay_so_however_often_they_are_dealt_out(most: int, size: int) -> None:
     numbers = np.random.default_rng(size).integers(0, most, size)
     before = numbers.copy()
-    assert (ascending(numbers, most) == np.sort(before)).all()
+    assert (sort_numbers(numbers, most) == np.sort(before)).all()
     assert (numbers == before).all()
 
 

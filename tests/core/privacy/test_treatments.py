@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from core.privacy.pseudonyms import (
     TreatmentInputs,
     covered_text,
-    decrypted,
+    decrypted_values,
     derive_key,
-    encrypted,
+    encrypted_values,
     originals_of_dates,
     originals_of_tokens,
-    shifted,
+    shift_dates,
     texts,
 )
 from schemas.errors.signals import UnfitError
@@ -79,7 +79,7 @@ def test_the_library_is_ff1_as_nist_publishes_it(size: int, radix: int, tweak: s
 
 
 def test_encryption_is_ff1_under_a_key_of_its_own() -> None:
-    made = encrypted(large(["12-345-678"]), encrypt(alphabet="digits", separators="-"), KEY)
+    made = encrypted_values(large(["12-345-678"]), encrypt(alphabet="digits", separators="-"), KEY)
     assert made.to_pylist() == [re.sub(r"(\d{2})(\d{3})(\d{3})", r"\1-\2-\3", FF1(derive_key(KEY, "ff1"), radix=10).encrypt("12345678"))]
 
 
@@ -91,8 +91,8 @@ NUMBERS = st.tuples(st.lists(DIGITS, min_size=6, max_size=14).map("".join), st.t
 @given(st.lists(NUMBERS))
 def test_encryption_keeps_the_form_and_can_be_undone(values: list[str]) -> None:
     how = encrypt(alphabet="digits", separators="- ")
-    made = encrypted(large(values), how, KEY)
-    assert decrypted(made, how, KEY).to_pylist() == values
+    made = encrypted_values(large(values), how, KEY)
+    assert decrypted_values(made, how, KEY).to_pylist() == values
     shape = str.maketrans(string.digits, "0" * 10)
     assert [text.translate(shape) for text in made.to_pylist()] == [value.translate(shape) for value in values]
     assert len(set(made.to_pylist())) == len(set(values))
@@ -101,11 +101,11 @@ def test_encryption_keeps_the_form_and_can_be_undone(values: list[str]) -> None:
 @given(st.lists(st.integers(0, 10**9 - 1), unique=True), st.sampled_from([pa.int64(), pa.uint32(), pa.int32()]))
 def test_numbers_stay_numbers_and_come_back(values: list[int], dtype: pa.DataType) -> None:
     how = encrypt(alphabet="digits", width=9)
-    made = encrypted(pa.array(values, dtype), how, KEY)
+    made = encrypted_values(pa.array(values, dtype), how, KEY)
     assert made.type == pa.int64()
     assert len(set(made.to_pylist())) == len(values)
     assert all(0 <= number < 10**9 for number in made.to_pylist())
-    assert decrypted(texts(made), how, KEY).to_pylist() == [str(value) for value in values]
+    assert decrypted_values(texts(made), how, KEY).to_pylist() == [str(value) for value in values]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_numbers_stay_numbers_and_come_back(values: list[int], dtype: pa.DataTyp
 def test_what_cannot_be_encrypted_safely_is_refused_by_count(values: list[Any], settings: dict[str, Any], count: int, reason: str) -> None:
     column = pa.array(values, pa.large_string() if isinstance(values[0], str) else pa.int64())
     with pytest.raises(UnfitError, match=reason) as raised:
-        encrypted(column, encrypt(alphabet="digits", **settings), KEY)
+        encrypted_values(column, encrypt(alphabet="digits", **settings), KEY)
     assert raised.value.count == count
 
 
@@ -203,7 +203,7 @@ def test_a_text_that_is_no_pseudonym_has_no_original_and_ends_nothing(asked: lis
         assert (original is not None) == is_one
         if is_one:
             back = pa.array([int(original)]) if width else large([original])
-            assert texts(encrypted(back, how.encrypt, KEY)).to_pylist() == [str(int(text)) if width else text]
+            assert texts(encrypted_values(back, how.encrypt, KEY)).to_pylist() == [str(int(text)) if width else text]
 
 
 @given(st.lists(ANYTHING, max_size=8))
@@ -229,10 +229,10 @@ def test_a_shift_moves_dates_and_timestamps_by_whole_days_and_back(days: list[da
     moves = np.full(len(days), by, np.int32)
     for dtype in (pa.date32(), pa.date64(), pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("us", "Europe/Berlin")):
         column = pa.array(days, pa.date32()).cast(pa.timestamp("s")).cast(dtype)
-        made = shifted(column, moves)
+        made = shift_dates(column, moves)
         assert made.type == dtype
-        assert shifted(made, -moves).equals(column)
-    assert shifted(pa.array(days, pa.date32()), moves).to_pylist() == [day + timedelta(by) for day in days]
+        assert shift_dates(made, -moves).equals(column)
+    assert shift_dates(pa.array(days, pa.date32()), moves).to_pylist() == [day + timedelta(by) for day in days]
 
 
 def test_a_value_has_one_text_whatever_its_columns_type() -> None:

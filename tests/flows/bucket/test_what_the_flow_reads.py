@@ -43,8 +43,8 @@ TWICE = {"skald", "persons"}
 
 LITTLE_ROOM = """
 import sys
-from flows.server.local_api import prepare
-prepare()
+from flows.server.local_api import prepare_prefect
+prepare_prefect()
 from core.lattice import lattice as roots
 from tasks.lattice import optimum
 roots.BYTES_PER_CELL = optimum.BYTES_PER_CELL = int(sys.argv.pop(1))

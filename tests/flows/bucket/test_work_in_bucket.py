@@ -54,8 +54,8 @@ main()
 
 TAKEN_OVER = """
 import sys
-from flows.server.local_api import prepare
-prepare()
+from flows.server.local_api import prepare_prefect
+prepare_prefect()
 from flows.cli import main
 from tasks.engine import runs
 from tasks.store.lease import Clock, take_lease
@@ -159,13 +159,13 @@ def test_a_head_that_was_taken_over_publishes_nothing(
 ) -> None:
     from tasks.publication import verify_and_publish as publication
 
-    kept = publication.complete
+    kept = publication.complete_staging
 
     def held_up(*arguments: Any) -> Any:
         expire("fenced")
         return kept(*arguments)
 
-    monkeypatch.setattr(publication, "complete", held_up)
+    monkeypatch.setattr(publication, "complete_staging", held_up)
     with pytest.raises(WorkError, match="did not renew its lease"):
         anonymise(job_in(tmp_path / "a", "fenced", target="s3://bucket/fenced-out"), *CHANGES)
     assert not [name for name in objects().find("bucket/fenced-out") if name.endswith("manifest.json")]

@@ -17,7 +17,7 @@ import pytest
 
 from flows import cli
 from tasks.source.listing import file_stat
-from tasks.store.keys import seal, unsealed
+from tasks.store.keys import json_with_digest, values_with_digest
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job
 from tests.patience import SECONDS
@@ -333,8 +333,8 @@ def test_plan_touches_no_target_and_once_counted_reads_only_metadata_and_writes_
         file.write(bytes(state.st_size - metadata.serialized_size - 12))
     # As if it were at rest: its digest is believed as long as its size, times and inode are those that are kept with it.
     memo = folder / ".skald" / "people" / "artifacts" / "digests.json"
-    [[name, [digest, _]]] = unsealed(memo).items()
-    memo.write_text(seal({name: [digest, file_stat(source)]}))
+    [[name, [digest, _]]] = values_with_digest(memo).items()
+    memo.write_text(json_with_digest({name: [digest, file_stat(source)]}))
     work = snapshot(folder / ".skald" / "people" / "artifacts")
     second = direct("plan", "job.yaml", "--json")
     assert second.returncode == 0, second.stderr

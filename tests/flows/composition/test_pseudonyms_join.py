@@ -23,7 +23,7 @@ from flows.verification import NOT_RECOUNTED, verified_release
 from schemas.errors.refusals import OverlapError
 from schemas.job.job import load_job
 from tasks.publication.verify_and_publish import PublishedRelease
-from tasks.store.keys import seal, unsealed
+from tasks.store.keys import json_with_digest, values_with_digest
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import released
 
@@ -363,9 +363,9 @@ def lose_head(folder: Path) -> None:
 def older_entry(folder: Path) -> None:
     lose_head(folder)
     [record] = folder.glob("*.record")
-    kept = unsealed(record)
+    kept = values_with_digest(record)
     del kept["key_families"]
-    record.write_text(seal(kept))
+    record.write_text(json_with_digest(kept))
 
 
 @pytest.mark.ci

@@ -30,8 +30,8 @@ IMPATIENT = """
 import sys
 from flows.loading import run_and_exit
 def impatient():
-    from flows.server.local_api import prepare
-    prepare()
+    from flows.server.local_api import prepare_prefect
+    prepare_prefect()
     from tasks.engine import dask_runner
     dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = int(sys.argv.pop(1)), 1, 0.2
     from flows.cli import main

@@ -421,8 +421,8 @@ def test_a_worker_with_another_key_than_the_run_began_with_is_refused(tmp_path: 
 BLOCK = """
 import sys
 from pathlib import Path
-from flows.server.local_api import api, prepare
-with api(prepare()):
+from flows.server.local_api import prefect_api, prepare_prefect
+with prefect_api(prepare_prefect()):
     from prefect.blocks.system import Secret
     from schemas.job.method import METHODS
     from schemas.errors.values import PseudonymError

@@ -20,7 +20,7 @@ from schemas.job.job import hierarchy_digests, job_digest, load_job
 from tasks.attacks.release_attack import attack_code
 from tasks.report.page import report_code
 from tasks.source.listing import source_digest
-from tasks.store.keys import fingerprint_of, unsealed
+from tasks.store.keys import fingerprint_of, values_with_digest
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import data_files, people, people_job
 
@@ -74,7 +74,7 @@ def night(folder: Path, disease: str | None) -> Path:
 def kept_digests(work: Path) -> Iterator[str]:
     """Yield every plain digest and key that the work folder knows its artefacts by: each is a function of source and job."""
     for record in work.glob("artifacts/*/*.record"):
-        content: Any = unsealed(record)
+        content: Any = values_with_digest(record)
         if isinstance(content, dict) and "sha256" in content:
             yield from (content["sha256"], content["key"])
 

@@ -22,7 +22,6 @@ from schemas.errors.tables import HistoryError, RelationError
 from schemas.relational.tables_job import load_tables_job
 from tasks.relational.publication import PublishedTables
 from tasks.relational.verified import verify_tables
-from tasks.release.manifest import is_release_of_tables
 from tests.flows.relational.hospital import JOB, LEVELS, QIDS, hospital_job, hospital_tables, read_release
 from tests.oracles.relational.histories import children, failing, hospital_histories, rare_choices
 
@@ -99,7 +98,6 @@ def test_what_is_altered_in_a_release_is_noticed(tmp_path: Path, source: dict[st
     path = hospital_job(tmp_path, source)
     made = tables(path, ())
     job = load_tables_job(path)
-    assert is_release_of_tables(made.folder)
     assert verify_tables(job, made.folder).notes == ()
     with pytest.raises(VerificationError, match="have a history that fewer than 40 share") as raised:
         verify_tables(load_tables_job(path, ("privacy.k=40",)), made.folder)

@@ -14,7 +14,7 @@ import flows.skald
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
 from tasks.source import pinned as reading
-from tasks.source.listing import matching, parse_scan_address, scan_address
+from tasks.source.listing import matching_objects, parse_scan_address, scan_address
 from tasks.source.pinned import open_as_listed
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_csv, write_job
@@ -51,7 +51,7 @@ def gets(log: Path, name: str) -> list[str]:
 def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "SMALL", 0)
     put("pinned/a.parquet", parquet(tmp_path))
-    [(address, stat)] = matching("s3://source/pinned/*.parquet").items()
+    [(address, stat)] = matching_objects("s3://source/pinned/*.parquet").items()
     assert parse_scan_address(scan_address(address, stat)) == (address, stat)
     with open_as_listed(address, stat) as file:
         assert file.read() == (tmp_path / "a.parquet").read_bytes()
@@ -79,7 +79,7 @@ def test_many_objects_of_a_folder_are_listed_once_more(asked: Path) -> None:
     """One that is another by then is told, as one is that is gone."""
     for number in range(20):
         objects().pipe_file(f"source/listed/{number}", b"one")
-    listed = matching("s3://source/listed/*")
+    listed = matching_objects("s3://source/listed/*")
     before = len(asked.read_text().splitlines())
     reading.check_all_as_listed(listed)
     assert len(asked.read_text().splitlines()) - before <= 2
@@ -94,7 +94,7 @@ def test_many_objects_of_a_folder_are_listed_once_more(asked: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"two", b"three"])
 def test_a_small_object_that_is_another_by_now_is_not_read(asked: Path, content: bytes) -> None:
     objects().pipe_file("source/other/a", b"one")
-    [(address, stat)] = matching("s3://source/other/*").items()
+    [(address, stat)] = matching_objects("s3://source/other/*").items()
     objects().pipe_file("source/other/a", content)
     with pytest.raises(SourceError, match="changed while it was being read"):
         reading.content_of(address, stat)
@@ -105,7 +105,7 @@ def test_small_objects_are_held_up_to_a_bound(asked: Path, monkeypatch: pytest.M
     monkeypatch.setattr(reading, "HELD", 250)
     for name in "abc":
         objects().pipe_file(f"source/held/{name}", name.encode() * 100)
-    listed = matching("s3://source/held/*")
+    listed = matching_objects("s3://source/held/*")
     for name in "abcbca":
         address = f"s3://source/held/{name}"
         assert reading.content_of(address, listed[address]) == name.encode() * 100

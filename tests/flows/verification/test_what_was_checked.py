@@ -22,7 +22,7 @@ from tasks.engine.runs import versions
 from tasks.recount.recount import verify_release
 from tasks.release.manifest import read_manifest
 from tasks.verification.entries import OTHER, other_job_note
-from tasks.verification.manifest_claims import NO_JOB, uncounted
+from tasks.verification.manifest_claims import NO_JOB, uncounted_promises
 from tasks.verification.release import OTHER_LIBRARY, VerificationContext, Verified, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job, two_column_job
@@ -100,7 +100,7 @@ def test_where_k_is_of_persons_it_is_said_that_records_were_counted(made: Path) 
     persons = Persons(columns=("person",), source=9, released=9, smallest_class=4, most_records=1)
     promised = {"k": 4, "l": {"disease": {"entropy": "2"}, "note": {"distinct": 2}}}
     assert persons_sentence(persons) == "9 of 9; at least k of them have 1 record or more"
-    told = uncounted(manifest_of(made).model_copy(update={"persons": persons, "privacy": promised}))
+    told = uncounted_promises(manifest_of(made).model_copy(update={"persons": persons, "privacy": promised}))
     assert any("k is of persons, and records were counted" in sentence for sentence in told)
     assert "l-diversity of 'disease' was not counted: it is of persons, and these are not at hand." in told
     assert not any("'note'" in sentence for sentence in told)

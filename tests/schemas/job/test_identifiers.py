@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from schemas.errors.base import JobError
-from schemas.job.job import Job, job_digest, job_json_schema, load_job
+from schemas.job.job import Job, job_digest, load_job
 from schemas.job.run_parameters import RunParameters
+from schemas.relational.tables_job import jobs_json_schema
 from tests.jobs import job_of, write_job
 
 KEY = {"env": "SKALD_KEY"}
@@ -133,4 +134,4 @@ def test_a_job_goes_to_workers_with_the_place_of_a_key_and_an_editor_knows_treat
     again = pickle.loads(pickle.dumps(job))
     assert again.columns == job.columns
     assert Job.model_validate(yaml.safe_load(yaml.safe_dump(job_of()))).columns.pseudonyms == []
-    assert "HashTreatment" in job_json_schema()["$defs"]
+    assert "HashTreatment" in jobs_json_schema()["$defs"]

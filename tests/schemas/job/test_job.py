@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors.base import JobError
-from schemas.job.job import Job, job_digest, job_json_schema, load_job
+from schemas.job.job import Job, job_digest, load_job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.source import suffix
 from schemas.reading.job_files import parse
 from schemas.reading.model import LEAST_MEMORY, memory_bytes
 from schemas.registry.hierarchies import DATE_UNITS, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
 from schemas.registry.hierarchy_kinds import TreeHierarchy
+from schemas.relational.tables_job import jobs_json_schema
 
 CONTRACT = """\
 version: 1
@@ -225,12 +226,13 @@ def test_a_job_cannot_be_changed_once_it_is_read(tmp_path: Path) -> None:
 
 
 def test_the_json_schema_knows_every_key_method_and_hierarchy() -> None:
-    schema = job_json_schema()
+    definitions = jobs_json_schema()["$defs"]
+    schema = definitions["Job"]
     assert set(schema["properties"]) == set(Job.model_fields)
     assert {"version", "name", "source", "columns", "privacy", "method", "memory", "target"} == set(schema["required"])
     assert set(schema["properties"]["method"]["discriminator"]["mapping"]) == set(METHODS)
     kinds = {"CsvHierarchy", "TreeHierarchy", "WidthsHierarchy", "PrefixHierarchy", "DateHierarchy"}
-    assert kinds <= set(schema["$defs"])
+    assert kinds <= set(definitions)
 
 
 def test_a_missing_file_is_a_job_error_and_nothing_else(tmp_path: Path) -> None:

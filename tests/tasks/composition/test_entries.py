@@ -15,7 +15,7 @@ from schemas.errors.folders import FolderError
 from schemas.job.job import load_job
 from tasks.composition.registry import FOLDER, FORMAT, RECORD, SKETCH, Registered, ReleaseRegistry, open_registry
 from tasks.counting.contents import Sketches
-from tasks.store.keys import FolderSecret, seal, unsealed
+from tasks.store.keys import FolderSecret, json_with_digest, values_with_digest
 from tests.jobs import job_of, write_job
 
 SKETCHES = Sketches(
@@ -80,10 +80,10 @@ def test_releases_count_from_when_they_are_published_the_newest_first(registry: 
 def test_an_entry_of_another_form_or_release_is_damaged(registry: ReleaseRegistry, changes: dict[str, Any]) -> None:
     registry.enter(entry("people-1"), SKETCHES)
     path = registry.folder / f"people-1{RECORD}"
-    sealed = unsealed(path)
-    path.write_text(seal(sealed | changes))
+    sealed = values_with_digest(path)
+    path.write_text(json_with_digest(sealed | changes))
     assert names(registry) == ([], ["people-1"])
-    path.write_text(seal(sealed))
+    path.write_text(json_with_digest(sealed))
     shutil.copy(path, registry.folder / f"people-9{RECORD}")
     assert names(registry) == (["people-1"], ["people-9"])
     path.write_text(path.read_text().replace("people-1", "people-2"))

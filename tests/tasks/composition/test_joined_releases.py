@@ -16,7 +16,7 @@ from tasks.composition import overlaps, pseudonym_families
 from tasks.composition.earlier import Earlier
 from tasks.composition.pseudonym_families import FORMAT, INDEX_LOST, Disclosed, Head, Joining, join_releases
 from tasks.store.files import file_digest
-from tasks.store.keys import seal
+from tasks.store.keys import json_with_digest
 
 FIGURES = {"people": 7, "below_k": 2, "by_labels": 1, "smallest": 2}
 NOTHING = dict.fromkeys(FIGURES, 0)
@@ -38,7 +38,7 @@ class Registry:
         (self.folder / "f.sets").write_bytes(b"sets")
         said: dict[str, Any] = {"format": FORMAT, "family": "f", "key": "K", "file": "f.sets", "releases": releases, "k": 2}
         head = Head(**(said | {"sha256": file_digest(self.folder / "f.sets")} | changes))
-        (self.folder / "f.family").write_text(seal(head.model_dump(mode="json")))
+        (self.folder / "f.family").write_text(json_with_digest(head.model_dump(mode="json")))
 
     def joined(self, entries: list[Any], figures: dict[str, int], *columns: str | tuple[str, ...]) -> tuple[Any, list[tuple[Any, ...]]]:
         def folded(_run: Any, release: str, _registry: Any, one: tuple[str, Any], head: Head | None) -> tuple[dict[str, int], Path | None]:
@@ -204,7 +204,7 @@ def test_to_replay_another_release_is_named_where_that_can_be_done(
 
 def header_at(path: Path, file: str) -> None:
     said: dict[str, Any] = {"format": FORMAT, "family": "f", "key": "K", "file": file, "sha256": "", "releases": ("people-1",), "k": 2}
-    path.write_text(seal(Head(**said).model_dump(mode="json")))
+    path.write_text(json_with_digest(Head(**said).model_dump(mode="json")))
     (path.parent / Path(file).name).touch()
 
 

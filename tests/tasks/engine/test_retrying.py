@@ -21,9 +21,9 @@ from tests.jobs import people, people_job
 TRIED = """
 import errno, os, time
 from pathlib import Path
-from flows.server.local_api import api, prepare
+from flows.server.local_api import prefect_api, prepare_prefect
 
-with api(prepare()):
+with prefect_api(prepare_prefect()):
     from flows.skald import skald
     from schemas.errors.base import PrivacyError, StorageError
     from schemas.job.run_parameters import RunParameters

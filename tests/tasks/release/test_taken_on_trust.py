@@ -12,10 +12,10 @@ from core.recount.groups import TogetherCount
 from core.recount.labels.label_losses import ColumnLoss
 from core.recount.people import PersonCount
 from schemas.job.identifiers import ColumnPublication
-from schemas.release.evidence import ALTERED, listing
+from schemas.release.evidence import ALTERED, complete_manifest
 from tasks.store.place import place_of
 from tasks.verification.entries import is_target, manifest_text_faults
-from tasks.verification.manifest_claims import TOGETHER, uncounted, unverified_claims, unverified_without_job
+from tasks.verification.manifest_claims import TOGETHER, uncounted_promises, unverified_claims, unverified_without_job
 from tests.core.recount.test_classes import PERSONS, job, manifest, recount
 
 COUNTED = PersonCount(90, 2, 0, 5, 0, 0, 0)
@@ -127,14 +127,14 @@ def test_where_shared_ranges_end_is_not_known_without_the_job() -> None:
 @pytest.mark.parametrize("persons", [None, PERSONS])
 def test_why_a_promise_was_not_counted_without_the_job_is_said(persons: dict[str, Any] | None) -> None:
     diversity, closeness = {"s": {"entropy": "2"}}, {"u": {"t": "0.1", "distance": "equal"}}
-    told = uncounted(manifest(privacy={"k": 2, "l": diversity, "t": closeness}, persons=persons))
+    told = uncounted_promises(manifest(privacy={"k": 2, "l": diversity, "t": closeness}, persons=persons))
     of_persons = [
         "k is of persons, and records were counted: who is whose is kept where the release was made.",
         "l-diversity of 's' was not counted: it is of persons, and these are not at hand.",
     ]
     expected = of_persons if persons else []
     assert told == [*expected, "t-closeness of 'u' was not counted: it is measured from the source."]
-    assert uncounted(manifest(privacy={"k": 2, "l": diversity}, persons=persons)) == expected
+    assert uncounted_promises(manifest(privacy={"k": 2, "l": diversity}, persons=persons)) == expected
 
 
 @pytest.mark.parametrize("search", [{}, {"nodes": 3}, {"evaluated": 3}])
@@ -152,7 +152,7 @@ def test_what_labels_lost_is_trusted_where_it_was_not_counted_or_does_not_follow
 @pytest.mark.parametrize("valid", [True, False])
 def test_a_manifest_is_the_one_that_the_run_folder_published(tmp_path: Path, kept: str, told: bool, valid: bool) -> None:
     """Where its content has not its digest, that is told alone."""
-    made, text = listing(manifest(), (), None)
+    made, text = complete_manifest(manifest(), (), None)
     content = text.encode() if valid else text.encode() + b" "
     seal = made.seal if kept == "its own" else kept
     faults = manifest_text_faults(tmp_path, content, made, seal)

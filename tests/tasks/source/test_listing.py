@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from schemas.errors.base import SourceError
-from tasks.source.listing import is_hidden, matching
+from tasks.source.listing import is_hidden, matching_objects
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def bucket() -> Iterator[fsspec.AbstractFileSystem]:
 )
 def test_what_is_not_there_in_a_bucket_is_named(address: str, said: str) -> None:
     with pytest.raises(SourceError, match=said):
-        matching(address)
+        matching_objects(address)
 
 
 @pytest.mark.usefixtures("bucket")
 def test_what_is_there_is_found() -> None:
-    assert [name.removeprefix("memory://").lstrip("/") for name in matching("memory://bkt/a/*.parquet")] == ["bkt/a/x.parquet"]
+    assert [name.removeprefix("memory://").lstrip("/") for name in matching_objects("memory://bkt/a/*.parquet")] == ["bkt/a/x.parquet"]

@@ -17,7 +17,7 @@ from schemas.job.job import Job, load_job
 from tasks.store import lease as leases
 from tasks.store import place
 from tasks.store import work as held_work
-from tasks.store.keys import Key, seal
+from tasks.store.keys import Key, json_with_digest
 from tasks.store.lease import Clock, Lease, take_lease
 from tasks.store.place import Bucket
 from tasks.store.store import Store
@@ -277,7 +277,7 @@ def test_a_run_that_was_taken_over_keeps_no_artefact_any_more(bucket: Bucket, tm
 def test_a_list_that_names_what_is_none_of_it_is_refused(bucket: Bucket, tmp_path: Path) -> None:
     job = job_in(bucket, tmp_path)
     for name in ("../outside", "secret/../../outside", "artifacts/x.parquet", "/etc/x", "vaults/.x.part"):
-        bucket.write("kept.json", seal({name: ["0" * 64, 0]}).encode())
+        bucket.write("kept.json", json_with_digest({name: ["0" * 64, 0]}).encode())
         with pytest.raises(WorkError, match="is not what was written"), read_only_store(job):
             pass
 

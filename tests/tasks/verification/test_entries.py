@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from schemas.release.evidence import ALTERED, DOCUMENTS, MANIFEST, SIGNATURE, listing
+from schemas.release.evidence import ALTERED, DOCUMENTS, MANIFEST, SIGNATURE, complete_manifest
 from schemas.release.manifest import Manifest
 from tasks.store.work_folder import CURRENT
 from tasks.verification.entries import OTHER_FORM, content_faults, entry_faults, pointer_faults
@@ -127,7 +127,7 @@ def test_what_is_no_name_of_a_release_in_one_line_names_none_whatever_lies_there
 
 
 def test_a_manifest_has_the_seal_of_its_content_and_the_form_it_is_written_in() -> None:
-    made, text = listing(manifest(), (), None)
+    made, text = complete_manifest(manifest(), (), None)
     content = text.encode()
     spaced = content.replace(b'"name": "', b'"name":  "', 1)
     assert content_faults(content, made) == []

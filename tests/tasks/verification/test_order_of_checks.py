@@ -36,7 +36,7 @@ def test_what_a_release_says_is_held_against_what_was_counted(
         "job_faults": ([], ["another job"] * (job == "another")), "unverified_without_job": ["no job"], "_source_faults": said["source"],
         "figure_faults": said["figures"], "layout_of": "layout", "_form_faults": (said["form"], ["unformed"]),
         "report_faults": (said["report"], ["unreported"]), "other_job_note": "other", "exchanged_unseen": "exchanged",
-        "uncounted": ["uncounted"], "unverified_claims": ("on trust",),
+        "uncounted_promises": ["uncounted"], "unverified_claims": ("on trust",),
     })  # fmt: skip
     of_source = job == "its own" and source is not None and not unproved
     proved, faults = job != "none" and not unproved, [] if wrong == "source" and not of_source else said.get(wrong, [])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, is_value, publication_of
+from core.recount.labels.published_values import ValueCount, ValuePublication, as_column, publication_of
 from schemas.job.identifiers import Publishing
 
 
@@ -134,10 +134,6 @@ def test_truths_of_few_are_published_as_nulls() -> None:
     counts = [ValueCount(False, 1, 1, 1), ValueCount(True, 5, 5, 5)]
     assert publication_of(counts, 4, 1, pa.bool_(), "shared", 2).published == [None, None, None]
     assert publication_of(counts, 4, 1, pa.bool_(), "shared", 1).published == [False, True, None]
-
-
-def test_only_finite_numbers_are_values() -> None:
-    assert [is_value(value) for value in (None, float("nan"), float("inf"), -0.0, 0, "", False)] == [False] * 3 + [True] * 4
 
 
 def ways_to_group(sizes: list[int], least: int) -> list[list[int]]:

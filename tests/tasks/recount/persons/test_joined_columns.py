@@ -15,7 +15,7 @@ from core.recount.joined_columns import (
     alike_at_once_sql,
     comparable_columns,
     comparable_sql,
-    connected,
+    connected_groups,
     crossing_sql,
     joined_counts_sql,
     joined_rows_sql,
@@ -124,9 +124,9 @@ def test_columns_meet_by_values() -> None:
         met = [connection.execute(meeting_sql("t", *pair)).fetchall() for pair in (("a", "b"), ("b", "a"), ("a", "c"), ("c", "c"))]
     assert met == [[(True,)], [(True,)], [(False,)], [(True,)]]
     a, b, c, d, e = (("a",), ("b",), ("c",), ("d",), ("e",))
-    assert connected([a, b, c, d, e], [(a, c), (b, d), (c, d)]) == [[a, b, c, d], [e]]
-    assert connected([a, b, c, d], [(c, d), (b, a)]) == [[a, b], [c, d]]
-    assert connected([a, b], []) == [[a], [b]]
+    assert connected_groups([a, b, c, d, e], [(a, c), (b, d), (c, d)]) == [[a, b, c, d], [e]]
+    assert connected_groups([a, b, c, d], [(c, d), (b, a)]) == [[a, b], [c, d]]
+    assert connected_groups([a, b], []) == [[a], [b]]
 
 
 def test_encrypted_numbers_are_equal_with_the_zeros_that_they_lost() -> None:
