@@ -319,6 +319,6 @@ def _mapping_of(path: Path | GivenJob, overrides: Sequence[str], parts: Sequence
 
 
 def names_tables(data: Mapping[str, Any]) -> bool:
-    """Return whether the content of a job has the version of jobs with several tables, as a number or a text."""
+    """Return whether a job names the version of several tables, as a number or in quotes."""
     version = data.get("version")
     return type(version) in {int, str} and str(version) == str(TABLES_VERSION)
