@@ -13,6 +13,8 @@ TEXTS = st.lists(st.text(alphabet="ab\0é€", max_size=20) | st.text(max_size=3
 
 
 @pytest.mark.parametrize("few", [1, 1024])
+@example(texts=["b", "a" * 8 + "b", "a" * 8 + "a"], shared="", skipped=0, more=0)  # two that differ after the bytes of a number
+@example(texts=["b", *("a" * 7 + text for text in ("bb", "ba", "ab", "aa"))], shared="", skipped=0, more=0)  # and two pairs of such
 @given(texts=TEXTS, shared=st.sampled_from(["", "note ", "€" * 9]), skipped=st.integers(0, 3), more=st.integers(0, 3))
 def test_texts_are_sorted_by_their_bytes_and_told_apart(few: int, texts: list[str], shared: str, skipped: int, more: int) -> None:
     found = [shared + text for text in texts]
