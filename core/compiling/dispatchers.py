@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar
@@ -183,8 +183,8 @@ class Kernel(CPUDispatcher):
         return self._parts[args]
 
 
-DAMAGES = (UnpicklingError, EOFError, ValueError, LookupError, AttributeError, ImportError)
-"""Errors of reading a damaged file of compiled code."""
+DAMAGES = (UnpicklingError, EOFError, ValueError, LookupError, AttributeError, ImportError, OSError)
+"""Errors of reading a damaged file of compiled code, or one that cannot be read."""
 
 
 class CompiledCache(FunctionCache):
@@ -205,11 +205,20 @@ class CompiledCache(FunctionCache):
         try:
             kept = self._load_overload(sig, target_context)
         except DAMAGES:
-            self.flush()
+            with suppress(OSError):
+                self.flush()
+            kept = None
+        if kept is not None and kept.signature.args != tuple(sig):
+            # Two processes that began at once named the code of different types alike.
             kept = None
         if kept is None:
             self.on_missing(self._py_func.__module__)
         return kept
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a kernel's compiled code for the next process, where the disk lets it be written."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def kernel_in(folder: Path | None, function: Callable[..., Any], on_missing: Callable[[str], None]) -> Any:

@@ -74,15 +74,17 @@ def label_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
     return Groups(f"{release.relation} AS r", names, ((release.count_expression, "records"),))
 
 
-def untreated_values_sql(release: str, column: str) -> str:
+def untreated_values_sql(release: str, column: str, *, floating: bool = False) -> str:
     """Return SQL that counts an untreated column's values, unique records and records with a value.
 
-    It yields the fields of ``PassedColumn``. It is right because GROUP BY has each value once, and a null is no value.
+    It yields the fields of ``PassedColumn``. It is right because GROUP BY has each value once, and neither a null nor NaN is a value.
 
     Args:
         column: Quoted name of the column.
+        floating: Whether it may hold NaN.
     """
-    each = f"SELECT count(*) AS records FROM {release} AS r WHERE r.{column} IS NOT NULL GROUP BY r.{column}"
+    there = f"r.{column} IS NOT NULL{f' AND NOT isnan(r.{column})' if floating else ''}"
+    each = f"SELECT count(*) AS records FROM {release} AS r WHERE {there} GROUP BY r.{column}"
     return f"SELECT count(*), count(*) FILTER (records = 1), coalesce(sum(records), 0)::BIGINT FROM ({each})"
 
 

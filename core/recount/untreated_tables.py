@@ -49,16 +49,17 @@ def same_persons_sql(unit: ReadTable, renamed: ReadTable) -> str:
     return f"CREATE OR REPLACE TEMP VIEW {row_person_table(renamed)} AS FROM {row_person_table(unit)}"
 
 
-def column_persons_sql(table: ReadTable, column: str) -> str:
+def column_persons_sql(table: ReadTable, column: str, *, floating: bool = False) -> str:
     """Return SQL that counts a column's distinct values, unique rows, rows with a value, unique persons.
 
     It yields distinct values, rows alone with theirs, rows that have one, and persons alone with one of theirs. It is right because
-    GROUP BY has each value once, a null is no value, and where one person has a value, the least person is that one.
+    GROUP BY has each value once, neither a null nor NaN (of a floating column) is a value, and where one person has a value, the least
+    person is that one.
     """
     place = table.at(column)
     each = f"""
         SELECT count(*) AS many, count(DISTINCT person) AS persons, min(person) AS one
-        FROM {row_person_table(table)} WHERE {place} IS NOT NULL GROUP BY {place}
+        FROM {row_person_table(table)} WHERE {place} IS NOT NULL{f" AND NOT isnan({place})" if floating else ""} GROUP BY {place}
     """
     return f"""
         SELECT count(*), count(*) FILTER (many = 1), coalesce(sum(many), 0)::BIGINT, count(DISTINCT one) FILTER (persons = 1)

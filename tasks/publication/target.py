@@ -98,6 +98,14 @@ class Target:
         self._point(release)
         return manifest
 
+    def remove_unfinished(self, work: TargetWork, *, but: str = "") -> None:
+        """Do nothing: staging goes at each start; a bucket's target removes what killed runs left.
+
+        Args:
+            work: The work, while it is held.
+            but: The release that the run goes on with.
+        """
+
     def staging_folder(self, release: str) -> Path:
         """Remove the job's old staging folders; create a new one with ``data/`` in the target; return it.
 
@@ -264,11 +272,8 @@ class BucketTarget(Target):
             self._remove(release)
 
     def _finish(self, release: str, work: TargetWork) -> None:
-        """Name the release in ``CURRENT``, and remove leftovers of this job's runs.
-
-        These are marks, releases without a manifest, and local copies.
-        """
-        job, bucket = self.job, self.bucket
+        """Name the release in ``CURRENT``, and remove leftovers of this job's runs, local copies too."""
+        bucket = self.bucket
         work.check()
         for _ in range(TRIES):
             if bucket.update(CURRENT, f"{release}\n".encode()):
@@ -277,16 +282,23 @@ class BucketTarget(Target):
             work.check()
         else:
             raise PointerError.not_named(release, bucket.location)
-        for mark in bucket.matching(f"{job.name}-{DIGITS}/{self._mark}"):
+        self.remove_unfinished(work)
+        for folder in self.job.target_path.glob(f"{self.job.name}-{DIGITS}"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def remove_unfinished(self, work: TargetWork, *, but: str = "") -> None:
+        """Remove releases without a manifest that this job's killed runs left, and marks of published ones."""
+        bucket = self.bucket
+        for mark in bucket.matching(f"{self.job.name}-{DIGITS}/{self._mark}"):
             left = mark.rsplit("/", 1)[0]
+            if left == but:
+                continue
             if bucket.exists(f"{left}/{MANIFEST}"):
                 bucket.remove([mark])
             elif self._generation(mark) <= work.generation:
                 # What another run is putting there by now has no manifest yet, either.
                 work.check()
                 self._remove(left)
-        for folder in job.target_path.glob(f"{job.name}-{DIGITS}"):
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _remove(self, release: str) -> None:
         # The mark last, so that what a kill leaves can be removed by the next run.

@@ -112,6 +112,7 @@ def read_or_recall(run: Run) -> tuple[ChunkedSource, PublishedRelease | None]:
         release = release_id(run.job, source)
         manifest = job_target(run.job).recall(release, run)
         if manifest is None:
+            job_target(run.job).remove_unfinished(run.work, but=release)
             run.increment = increment_of(run, source)
         else:
             with publication_errors(release) as publication:

@@ -36,7 +36,7 @@ from schemas.release.manifest import MASK, has_class_ranges, published_columns, 
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
 from tasks.recount.published_labels import label_texts, way_of
-from tasks.recount.rows import ReleaseRows, relation_with_values
+from tasks.recount.rows import FLOATING, ReleaseRows, relation_with_values
 from tasks.store.database import quote
 
 DIGITS = 6
@@ -233,9 +233,10 @@ def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int
     """Return by untreated column the numbers of distinct values, unique records and non-null values."""
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     found = {}
-    for name in rows.types("release"):
+    for name, kind in rows.types("release").items():
         if name not in others:
-            counted = rows.relation_of_query(untreated_values_sql(rows.release, quote(name)), "release")
+            statement = untreated_values_sql(rows.release, quote(name), floating=kind in FLOATING)
+            counted = rows.relation_of_query(statement, "release")
             [(distinct, alone, values)] = rows.connection.execute(f"FROM {counted}").fetchall()
             found[name] = int(distinct), int(alone), int(values)
     return found

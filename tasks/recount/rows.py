@@ -171,6 +171,10 @@ def relation_with_values(
     return source
 
 
+FLOATING = ("FLOAT", "DOUBLE")
+"""DuckDB's types that hold NaN, which is no value."""
+
+
 def types_of(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
     """Return DuckDB's types of the columns of an SQL relation, by name."""
     return {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}

@@ -23,6 +23,7 @@ from core.recount.untreated_tables import (
 from schemas.relational.fitting import TableTree
 from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import Together
+from tasks.recount.rows import FLOATING, types_of
 from tasks.store.database import quote
 
 CONTENTS = "contents_of_table"
@@ -149,8 +150,10 @@ def _of_table(
 def column_counts(connection: duckdb.DuckDBPyConnection, table: ReadTable, names: Collection[str]) -> dict[str, Counts]:
     """Return by column the distinct, unique and all values, and persons; needs the persons of rows."""
     found: dict[str, Counts] = {}
+    types = types_of(connection, table.relation) if names else {}
     for name in names:
-        [(distinct, alone, values, persons)] = connection.execute(column_persons_sql(table, quote(name))).fetchall()
+        statement = column_persons_sql(table, quote(name), floating=types[name] in FLOATING)
+        [(distinct, alone, values, persons)] = connection.execute(statement).fetchall()
         found[name] = int(distinct), int(alone), int(values), int(persons)
     return found
 

@@ -175,8 +175,9 @@ def verdict_of(
     found = replace(counts, measured=measured, source=records, linked=linked, population=additional.population, together=together)
     found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
     if original:
-        # Where all records are published, what was counted of the source is what the files hold.
-        passed = passed_columns(job, rows) if basis.untreated and found.records < (records or found.records) else {}
+        # Where all records are published as they are, what was counted of the source is what the files hold.
+        is_other = found.records < (records or found.records) or bool(job.columns.ways)
+        passed = passed_columns(job, rows) if basis.untreated and is_other else {}
         found = replace(found, losses=column_losses(job, rows, original), passed=passed)
     return found, class_size_faults(job, found) + mismatched_pseudonym_faults(linked) + unexpected + spread + hidden + truth.faults
 

@@ -74,6 +74,7 @@ def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> 
     signer_of(run.job)
     manifest = job_target(run.job).recall_by(release, run, written_manifest, read_tables_manifest)
     if manifest is None:
+        job_target(run.job).remove_unfinished(run.work, but=release)
         return None
     run.remove_unneeded_artifacts()
     return PublishedTables(manifest, run.job.target_path / release, _published_columns(tables), new=False)

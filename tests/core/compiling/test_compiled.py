@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from numba.core import config
 
@@ -14,6 +16,13 @@ from core.compiling import compiled
 
 def doubled(number: Any) -> Any:
     return number * 2
+
+
+def first_column(rows: Any) -> Any:
+    total = 0
+    for row in range(rows.shape[0]):
+        total += rows[row, 0]
+    return total
 
 
 def kept(folder: Path) -> set[str]:
@@ -61,6 +70,41 @@ def test_damaged_kernels_are_compiled_again_and_kept(
             if len(said) == 1:
                 [kept_file] = tmp_path.rglob(f"*.{ending}")
                 kept_file.write_bytes(damage(kept_file.read_bytes()))
+
+
+def test_code_of_other_types_is_not_taken_for_that_of_these(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "called.py").write_text("one")
+    monkeypatch.setattr(compiled, "CORE", tmp_path)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    rows = np.arange(6).reshape(3, 2)
+    given = (rows, np.asfortranarray(rows))
+    said: list[str] = []
+    with compiled.notified_of_compiling(said.append):
+        for expected in (2, 4, 4):
+            assert [compiled.compiler("called")(first_column)(one) for one in given] == [6, 6]
+            assert len(said) == expected
+            if len(said) == 2:
+                first, second = sorted(tmp_path.rglob("*.nbc"))
+                content = first.read_bytes()
+                first.write_bytes(second.read_bytes())
+                second.write_bytes(content)
+
+
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_kernels_work_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    (tmp_path / "called.py").write_text("one")
+    monkeypatch.setattr(compiled, "CORE", tmp_path)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    kernel: Any = compiled.compiler("called")(doubled)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        assert kernel(21) == 42
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.rglob("*.nbc"))
+    assert compiled.compiler("called")(doubled)(21) == 42
+    assert list(tmp_path.rglob("*.nbc"))
 
 
 def test_kernels_are_kept_in_the_users_cache_where_the_installation_cannot_be_written(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,29 @@ def test_figures_are_those_of_a_plain_count_whatever_the_chunks(anonymise: Anony
             counts = Counter(holding[name].drop_nulls())
             assert (one.distinct, one.unique_records, one.values) == (len(counts), list(counts.values()).count(1), counts.total())
             assert one.looked_at == one.distinct
+
+
+@pytest.mark.parametrize("last", ["1", "2"])
+def test_what_is_not_a_number_is_no_value_whether_records_are_suppressed_or_not(anonymise: Anonymise, tmp_path: Path, last: str) -> None:
+    numbers = [math.nan, math.nan, 0.0, -0.0, 1.5, None, 2.0, 2.0, 2.0]
+    columns: dict[str, Any] = {"person": "none", "quasi_identifiers": [{"name": "zip", "hierarchy": {"prefix": [1]}}], "insensitive": ["x"]}
+    table = pa.table({"zip": [*"11111111", last], "x": numbers})
+    made = anonymise(people_job(tmp_path, table, columns=columns, privacy={"k": 2}, suppression={"limit": 0.2}), "method.node=[0]")
+    one, dropped = made.manifest.passthrough["x"], int(last == "2")
+    assert made.manifest.suppressed == dropped
+    assert (one.distinct, one.unique_records, one.values) == (3, 1, 6 - dropped)
+
+
+def test_figures_of_shared_values_are_those_of_the_files_where_nobody_has_the_rarest(anonymise: Anonymise, tmp_path: Path) -> None:
+    """A value of no person is the rest, which k persons must have."""
+    values = ["acne"] * 2 + ["gout"] * 4 + ["flu"]
+    table = pa.table({"who": [*"abcdef", None], "zip": ["1"] * 7, "s": values})
+    columns: dict[str, Any] = {"person": "who", "identifiers": ["who"], "sensitive": [{"name": "s", "publish": "shared"}]}
+    columns["quasi_identifiers"] = [{"name": "zip", "hierarchy": {"prefix": [1]}}]
+    made = anonymise(people_job(tmp_path, table, columns=columns, privacy={"k": 2}, suppression={"limit": 0}))
+    assert Counter(released(made.folder)["s"]) == {"gout": 4, "other": 3}
+    one = made.manifest.passthrough["s"]
+    assert (one.distinct, one.unique_records, one.values, one.looked_at) == (2, 0, 7, 2)
 
 
 @pytest.mark.ci

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from schemas.errors.base import JobError, StorageError, VerificationError
+from schemas.errors.base import JobError, PrivacyError, StorageError, VerificationError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import load_job
 from tasks.planning.plan import find_existing_release, make_plan
@@ -129,6 +129,24 @@ def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothin
     assert {name.split("/")[0] for name in listed("changed")} == {made.manifest.release, "CURRENT"} | stays, (
         "a run that took over put it there"
     )
+
+
+@pytest.mark.ci
+def test_what_a_killed_publication_left_is_cleared_away_by_a_run_that_is_refused_too(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    job = job_to(tmp_path, "unpromised")
+    with monkeypatch.context() as patch:
+        patch.setattr(Bucket, "download", dies)
+        with pytest.raises(KeyboardInterrupt):
+            anonymise(job, "privacy.k=4")
+    assert any("/data/" in name for name in listed("unpromised"))
+    with pytest.raises(PrivacyError):
+        anonymise(job, "privacy.k=4", "privacy.l={disease: {distinct: 9}}")
+    assert not listed("unpromised")
 
 
 def test_a_pointer_that_another_run_put_meanwhile_is_not_put_over(store: dict[str, str]) -> None:

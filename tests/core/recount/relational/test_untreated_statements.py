@@ -110,6 +110,9 @@ def test_values_of_a_column_are_counted_with_those_who_have_them_alone(connectio
         assert answer(connection, column_persons_sql(VISIT, "icd")) == expected
     hold(connection, row_person_table(VISIT), ["person", place], [(1, None)])
     assert answer(connection, column_persons_sql(VISIT, "icd")) == (0, 0, 0, 0)
+    numbers = f"SELECT * FROM (VALUES (1, 'nan'::DOUBLE), (2, 0.0), (3, -0.0), (4, 2.0), (5, NULL)) AS t(person, {place})"
+    connection.execute(f"CREATE OR REPLACE TABLE {row_person_table(VISIT)} AS {numbers}")
+    assert answer(connection, column_persons_sql(VISIT, "icd", floating=True)) == (2, 1, 3, 1)
 
 
 @pytest.mark.parametrize("k", [2, 3])
