@@ -33,6 +33,13 @@ Row = tuple[str | None, str | None, str | None, int]
 LINK = st.sampled_from([None, *"pqrstuvw"])
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", None]), LINK, LINK, st.integers(0, 9)), min_size=1, max_size=40)
 
+TWICE: list[Row] = [
+    (q, *links, first + person)
+    for q, names, first in (("a", "pstxy", 1), ("b", "ruvzw", 4))
+    for links, person in (((names[0], names[3]), 0), ((names[0], names[4]), 0), ((names[1], names[3]), 1), ((names[2], names[4]), 2))
+]
+"""A person with one combination in two households that show the same, and one person more in each; all of it twice."""
+
 
 def counted(rows: Sequence[Row], k: int, *, known: bool, exchanged: bool = False) -> LinkCount:
     """Count records of a combination, two pseudonyms and a person, 0 being nobody; ``exchanged`` is what the private file says."""
@@ -63,6 +70,7 @@ def told(count: LinkCount) -> Told:
 
 @example([("a", "p", None, 1), ("b", "q", "p", 2), ("a", "r", None, 3), ("b", "s", "t", 4)], 2)
 @example([("a", "p", "u", 1), ("b", "p", "u", 1), ("a", "q", "v", 2), ("b", "q", "w", 2), ("a", "r", "w", 3), ("b", "r", "v", 3)], 3)
+@example(TWICE, 2)
 @given(ROWS, st.integers(1, 4))
 def test_people_share_all_that_joins_show(rows: list[Row], k: int) -> None:
     count = counted(rows, k, known=True)
