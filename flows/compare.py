@@ -6,7 +6,7 @@ from pathlib import Path
 from schemas.job.job import load_job
 from schemas.release.method_comparison import MethodComparison
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
 from tasks.source.extracts import open_run
@@ -53,7 +53,7 @@ def compare_methods(
         with run.phase("source"):
             source = read_source(run)
         with run.phase("domains"):
-            domain = merge_domains(run, source, count_domains(run, source))
+            domain = count_domains(run, source)
         with run.phase("methods"):
             runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain)
         repeats = find_repeating_identifiers(run, source)

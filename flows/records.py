@@ -12,7 +12,7 @@ from schemas.job.job import Job
 from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
@@ -47,7 +47,7 @@ def anonymise_records(job: Job, way_for: Callable[[Job, Coding], Way]) -> Publis
         if known:
             return known
         with run.phase("domains"):
-            domain = merge_domains(run, source, count_domains(run, source, digest_records=True))
+            domain = count_domains(run, source, digest_records=True)
             anonymise = way_for(job, load_coding(job, domain, run.store))
         files, outcome, people = anonymise(run, source, domain)
 

@@ -9,7 +9,7 @@ from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import ClaimedLevels, Manifest, claimed_levels
 from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.flows import as_job_flow
 from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_map, read_outcome, search_lattice
@@ -32,7 +32,7 @@ def skald(job: Job) -> PublishedRelease:
         if known:
             return known
         with run.phase("phase 1: domains"):
-            domain = merge_domains(run, source, count_domains(run, source, count_cells=True, digest_records=True))
+            domain = count_domains(run, source, count_cells=True, digest_records=True)
             root, tops = _root_and_tops(job, load_coding(job, domain, run.store))
         with run.phase("phase 2: histogram"):
             # Where persons are named, a chunk is read once for its pairs and its histogram.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -80,8 +80,10 @@ READ: FilesStep[FirstReading, Chunk, Artifact] = FilesStep("domains", make=_read
 """The domains of a chunk, and what the next steps would read it for once more."""
 
 
-def count_domains(run: Run, source: ChunkedSource, *, count_cells: bool = False, digest_records: bool = False) -> Sequence[Artifact]:
-    """Return each chunk's artefact of domains (phase 1); may save cells and digests from the same read.
+def count_domains(run: Run, source: ChunkedSource, *, count_cells: bool = False, digest_records: bool = False) -> Artifact:
+    """Return the artefact of the source's domain table (phase 1), counted in chunks; set ``run.domain``.
+
+    It has the persons of values where ranges may end only at values that k persons share.
 
     Args:
         run: The run.
@@ -93,14 +95,7 @@ def count_domains(run: Run, source: ChunkedSource, *, count_cells: bool = False,
     by = digested_by(run.job, source.payload) if digest_records and not run.job.is_scratch else None
     # With persons, cells are counted together with their pairs.
     most = run.job.task_memory // (SHARE_IN_MEMORY * run.workers) if (count_cells or by) and not run.job.columns.person else 0
-    return run_for_items(run, READ, FirstReading(run.job, source.columns, run.store, most, count_cells, by), source.chunks)
-
-
-def merge_domains(run: Run, source: ChunkedSource, parts: Sequence[Artifact]) -> Artifact:
-    """Return the artefact of the source's domain table (phase 1), merged from chunks; set ``run.domain``.
-
-    It has the persons of values where ranges may end only at values that k persons share.
-    """
+    parts = run_for_items(run, READ, FirstReading(run.job, source.columns, run.store, most, count_cells, by), source.chunks)
     given = ChunkReading.of(run, source)
     merged = run.domain = run_for_item(run, MERGED, given, Merge(parts, merge_on_cluster(run, BUNDLED, given, parts)), "merge domains")
     if not needs_persons(run.job):

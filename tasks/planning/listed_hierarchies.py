@@ -34,7 +34,7 @@ from schemas.job.source import suffix
 from schemas.registry.hierarchies import CsvHierarchy
 from schemas.registry.hierarchy_kinds import hierarchy_kind
 from tasks.counting.domains import axis_names
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.open_sources import OpenSource, SourceOptions, open_for_draft
 from tasks.planning.pilot_runs import column_values, counted_values, normalised_domain
@@ -136,7 +136,7 @@ def domain_of(job: Job, column: str) -> Domain:
     """
     with open_run(job) as run:
         source = with_key_fingerprints(job, read_source(run))
-        merged = merge_domains(run, source, count_domains(run, source))
+        merged = count_domains(run, source)
         names = axis_names(job)
         return load_domains(run.store, merged, names)[names.index(column)]
 

@@ -22,7 +22,7 @@ from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.lattice.optimum import SearchRequirements, memory_for_cells
 from tasks.lattice.promises import promise_of, searched_axes
@@ -70,7 +70,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
     check_hierarchies(job)
     with open_run(job) as run:
         source = read_source(run)
-        domain = merge_domains(run, source, count_domains(run, source, count_cells=True))
+        domain = count_domains(run, source, count_cells=True)
         coding = load_coding(job, domain, run.store)
         axes = searched_axes(job, coding)
         if Lattice.allowed(axes).nodes > LARGEST:
@@ -144,7 +144,7 @@ def lattice_of(job: Job) -> LatticeMap:
     check_hierarchies(job)
     with open_run(job) as run:
         source = read_source(run)
-        domain = merge_domains(run, source, count_domains(run, source, count_cells=True))
+        domain = count_domains(run, source, count_cells=True)
         root = choose_root(job, load_coding(job, domain, run.store))
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)

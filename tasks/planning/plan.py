@@ -21,7 +21,7 @@ from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms, count_
 from tasks.counting.coding import Coding, DomainTable, load_coding
 from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
 from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, contributors_to_uniqueness
 from tasks.counting.untreated import check_published, measure_untreated_columns
@@ -205,7 +205,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
         passthrough, source = measure_untreated_columns(run, source)
         # Asked before they are counted, after which none would be missing.
         uncounted = _uncounted(run, source, DOMAINS)
-        domain = merge_domains(run, source, count_domains(run, source))
+        domain = count_domains(run, source)
         coding = load_coding(job, domain, run.store)
         release = release_id(job, source)
         method = _of_lattice(run, source, coding) if isinstance(job.method, SkaldMethod) else _of_records(run, source, domain, coding)

@@ -31,7 +31,7 @@ from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.engine.progress import advance
 from tasks.release.files import data_files, file_error, layout_of, relation_of
 from tasks.release.manifest import read_manifest
@@ -151,7 +151,7 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
         with connect(job, run.spill) as connection, file_error(f"'{release}'"):
             names = connection.sql(f"FROM {relation_of(connection, files, layout)} LIMIT 0").columns
         _check_columns(job, release, manifest, names, others)
-        coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
+        coding = load_coding(job, count_domains(run, source), run.store)
         with connect(job, run.spill) as connection:
             register_objects(connection, source.relation)
             normalised = {quote(name): steps for name, steps in job.columns.normalised.items()}

@@ -19,7 +19,7 @@ from schemas.relational.table_jobs import lasting_key, persons_job, table_job, t
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.coding import CellCoder, Coding, load_coding
 from tasks.counting.domains import ChunkReading, axis_names
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.engine.runs import Run, faults_under_policy, locked_run, named_policy
 from tasks.engine.steps import run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
@@ -217,6 +217,6 @@ class EncodedTable:
 def encode_rows(table: TableSource) -> EncodedTable:
     """Count the domains of a table and write its rows encoded, chunk by chunk; return their artefacts."""
     run, source = table.run, table.source
-    domain = merge_domains(run, source, count_domains(run, source)) if axis_names(table.job) else None
+    domain = count_domains(run, source) if axis_names(table.job) else None
     given = RowReading(table.job, source.columns, run.store, domain, table.linking, tuple(source.payload))
     return EncodedTable(table, domain, tuple(run_for_items(run, CARRIED, given, source.chunks)))

@@ -114,7 +114,7 @@ def test_small_objects_are_held_up_to_a_bound(asked: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-@pytest.mark.parametrize("phase", ["merge_domains", "search_lattice", "verify_and_publish"])
+@pytest.mark.parametrize("phase", ["count_pairs", "search_lattice", "verify_and_publish"])
 def test_an_object_that_is_put_in_anothers_place_in_mid_run_ends_it(
     anonymise: Anonymise, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, phase: str
 ) -> None:

@@ -16,7 +16,7 @@ from tasks.composition.earlier import KnownRecords
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
 from tasks.counting.repeats import find_repeating_identifiers
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine import steps
 from tasks.engine.calls import FEWEST_TASKS, MOST_TASKS, tasks_for
@@ -31,7 +31,7 @@ def merged(path: Path, level: int, *settings: str) -> tuple[Any, ...]:
     """Return what the domain table and the histogram at a root of one level are told by."""
     with open_run(load_job(path, ("chunk_rows=10", *settings))) as run:
         source = read_source(run)
-        domain = merge_domains(run, source, count_domains(run, source))
+        domain = count_domains(run, source)
         coding = load_coding(run.job, domain, run.store)
         root = (
             tuple(min(level, top) for top in (hierarchy.top for hierarchy in coding.hierarchies)) + coding.finest[len(coding.hierarchies) :]

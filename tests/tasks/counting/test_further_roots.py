@@ -13,7 +13,7 @@ from schemas.job.job import load_job
 from tasks.counting import histograms
 from tasks.counting.chunk_histograms import count_histograms
 from tasks.counting.coding import load_coding
-from tasks.counting.source_domains import count_domains, merge_domains
+from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine import steps
 from tasks.engine.calls import Call
@@ -29,7 +29,7 @@ def searched(path: Path, *settings: str) -> tuple[Any, tuple[str, ...], set[str]
     """Return what a search found, digests of its recoding, and which steps the flow's own process read artefacts of for it."""
     with open_run(load_job(path, ("chunk_rows=150", *settings))) as run:
         source = read_source(run)
-        domain = merge_domains(run, source, count_domains(run, source))
+        domain = count_domains(run, source)
         root, parts = choose_root(run.job, load_coding(run.job, domain, run.store)), count_histograms(run, source)
         read = watched(run)
         histogram = merge_histograms(run, domain, root, parts)
