@@ -69,10 +69,11 @@ def test_each_class_of_few_records_is_kept_or_refused_as_by_the_models(model: Pr
     assert set(judged.values()) == {False, True} or model == EntropyDiversity("x", 1.0)
 
 
-def test_a_class_at_just_the_distance_that_is_asked_for_is_kept() -> None:
-    demands = demands_of(Promise(1, (Closeness("x", 0.5),)), ("x",), (np.array([2, 2]),))
+@pytest.mark.parametrize("ranks", [None, np.arange(2)])
+def test_a_class_at_just_the_distance_that_is_asked_for_is_kept(ranks: np.ndarray | None) -> None:
+    demands = demands_of(Promise(1, (Closeness("x", 0.5, ranks),)), ("x",), (np.array([2, 2]),))
     for least, kept in ((0.5, True), (np.nextafter(0.5, 0.0), False)):
-        asked = demands._replace(distances=np.array([[least, -1.0, -1.0]]))
+        asked = demands._replace(distances=np.array([[least, -1.0, -1.0] if ranks is None else [-1.0, least, -1.0]]))
         assert bool(class_keeps(2, 2, np.array([2, 0]), np.array([0]), 1, 0, asked)) == kept
 
 

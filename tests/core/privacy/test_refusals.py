@@ -155,9 +155,9 @@ def test_what_persons_may_hold_where_so_many_hold_one_value_is_that_of_all_ways_
     assert found == held_by_many(dict(enumerate(totals)), sizes, persons, half, held, fewest)
 
 
-@pytest.mark.parametrize(("values", "expected"), [(10, False), (11, False), (12, True)])
-def test_nine_values_are_tried_first_and_no_more_where_none_fills_a_half(values: int, expected: bool) -> None:
+@pytest.mark.parametrize(("values", "half", "expected"), [(10, 2, False), (11, 2, False), (12, 2, True), (12, 1, False)])
+def test_nine_values_are_tried_first_and_no_more_where_none_fills_a_half(values: int, half: int, expected: bool) -> None:
     """Of one record each: somebody in the half of two may have what is tried first, or what the other half leaves: the last two."""
-    ones, sizes = np.ones(values, np.int64), np.array([2, values - 2])
+    ones, sizes = np.ones(values, np.int64), np.array([half, values - half])
     model = DistinctDiversity("s", values)
     assert told_both_ways(model, values, np.arange(values), ones, sizes, sizes, several=False) == (expected, expected)

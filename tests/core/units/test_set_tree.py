@@ -86,6 +86,9 @@ def test_who_comes_after_a_tree_has_grown_ends_where_those_of_the_same_set_do() 
     assert len(set(before)) == 400
     assert tree.settle(4, 800).people.tolist() == [4] * 800
     assert tree.settle(5, 800).people.tolist() == [0] * 800
+    others = tree.add(pairs_of([frozenset(item + 800 for item in one) for one in sets], list(range(401, 801))))
+    assert len({*before, *others.tolist()}) == 800
+    assert tree.settle(1, 1600).people.tolist() == [4] * 800 + [1] * 800
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 4)), max_size=40), st.sets(st.tuples(st.integers(1, 5), st.integers(0, 4))))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from core.columns.domains import Domain
-from core.composition.joint_classes import RecordMatching, joined_records_sql, sets_table_sql
+from core.composition.joint_classes import THEIRS, RecordMatching, joined_records_sql, sets_table_sql
 from core.units.digests import NOBODY, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
@@ -125,6 +125,11 @@ def test_an_order_of_values_is_that_of_the_domain_wherever_their_digests_stand(
     for others in (digests[:-1], np.array([third, first, second, *[NOBODY] * (not nulls)], np.uint64)):
         with pytest.raises(UnmeasuredError):
             joint_values._model(job, promises, kind, tuple(asked), others, Store(tmp_path))
+    # What the other promises in its own way is in the order of its own source.
+    apart = Promises({"t": {"s": near}}, {"t": {"s": near | {"t": 0.3}}}, ("s",), None)
+    [(_, *theirs)] = [one for one in apart.models_promised if one[3] == THEIRS]
+    with pytest.raises(UnmeasuredError):
+        joint_values._model(job, apart, kind, tuple(theirs), digests, Store(tmp_path))
 
 
 def test_where_neither_release_publishes_a_value_none_is_at_risk(tmp_path: Path) -> None:

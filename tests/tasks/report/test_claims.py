@@ -16,6 +16,7 @@ from tasks.report.claims import (
     attack_sentences,
     attack_warning,
     first_warning,
+    maximum_risk,
     reported_attacks,
 )
 from tests.core.recount.test_classes import manifest
@@ -28,6 +29,13 @@ def attack(**changes: Any) -> AttackFigures:
         "control_right": 10, "advantage": 0.3, "low": 0.2, "high": 0.4, "accepted": 0.1, "verdict": "broken",
     }  # fmt: skip
     return AttackFigures.model_validate(made | changes)
+
+
+def test_no_maximum_risk_is_claimed_where_untreated_columns_single_people_out() -> None:
+    measured = {"after": {"min_class": 12}}
+    assert "0.09" in maximum_risk(manifest(risk=measured))
+    alone = {"unique_records": 7, "below_k": 20, "with_classes": 30, "all": 95}
+    assert maximum_risk(manifest(risk=measured, passthrough_together=alone)).startswith("No maximum risk is claimed")
 
 
 def test_nothing_is_warned_of_where_no_attack_won() -> None:
