@@ -14,10 +14,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import jsonschema
+import pyarrow.parquet as pq
 import pytest
 import typer
 import yaml
 
+from data.medical import make_medical
 from docs.reference_pages import commands_page
 from flows.cli import app
 from schemas.job.job import Job
@@ -149,6 +151,13 @@ def test_commands_that_a_page_shows_exist_and_its_jobs_are_taken(page: Path) -> 
         for line in text.splitlines():
             if found := re.match(r"\$ skald (\S+)", line):
                 assert found[1] in COMMANDS
+
+
+def test_the_job_of_the_readme_gives_each_column_of_the_made_patients_a_role(tmp_path: Path) -> None:
+    [text] = [text for language, _, text in BLOCK.findall((ROOT / "README.md").read_text("utf-8")) if language == "yaml"]
+    columns = Job.model_validate(yaml.safe_load(text)).columns
+    [made] = make_medical(tmp_path, 1)
+    assert set(columns.roles()) == set(pq.read_schema(made).names)
 
 
 def jobs() -> Iterator[Any]:

@@ -182,14 +182,14 @@ class ValuesError(SourceError):
         )
 
     @classmethod
-    def long_keys(cls, column: str, length: int, most: int) -> ValuesError:
+    def long_keys(cls, column: str, most: int) -> ValuesError:
         """Values are too long for a quasi-identifier or a privacy model's column.
 
         Labels and tables are made from the values of such columns.
         """
         return cls(
-            f"Column '{column}' holds values of {length / 1000:,.0f} kB. A quasi-identifier, and a column that a privacy model looks at, "
-            f"may have {most // 1000:,} kB. Shorten them, or give the column another role."
+            f"Column '{column}' holds values of more than {most // 1000:,} kB, which no quasi-identifier may have, and no column "
+            "that a privacy model looks at. Shorten them, or give the column another role."
         )
 
     @classmethod

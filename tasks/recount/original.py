@@ -164,7 +164,7 @@ def unproved_reason(job: Job, manifest: Manifest | None, original: Original | No
         return NOT_AT_HAND
     known = read_secrets(job)
     if not is_of_files(manifest, original.digests, known):
-        least = "" if known and _share_hierarchies(job, manifest, known) else ", or is: the secret of its digests is not at hand"
+        least = "" if known and _share_hierarchies(job, manifest, known) else ", or the secret of its digests is not at hand"
         return f"the source is not what it was when the release was made{least}"
     return "" if _same_hierarchies(job, manifest, known) else "the job's hierarchies are not those of the release"
 

@@ -136,7 +136,7 @@ def _found(job: Job) -> dict[str, Stat | None]:
                 found.setdefault(name, set()).add(written)
     if aside := aside - found.keys():
         skipped = f"{counted(len(aside), 'file')} of the source {verb_of(len(aside), 'are')} not read"
-        notify(f"{skipped}, as programs begin with _ or a dot the names of what is no data (yet): such as '{shown_path(min(aside))}'.")
+        notify(f"{skipped}, because a name or folder there begins with _ or a dot: such as '{shown_path(min(aside))}'.")
     if unexpected := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(unexpected)
     if own := _own(job, found):

@@ -226,8 +226,8 @@ def _here(read: Readable) -> Path:
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
     """Refuse values that are too long for quasi-identifiers and columns of privacy models."""
     for name in (*(qid.name for qid in job.columns.quasi_identifiers), *job.privacy.columns):
-        if (longest := max((file.long.get(name, 0) for file in files), default=0)) > LONGEST_KEY:
-            raise ValuesError.long_keys(name, longest, LONGEST_KEY)
+        if any(file.long.get(name, 0) > LONGEST_KEY for file in files):
+            raise ValuesError.long_keys(name, LONGEST_KEY)
 
 
 def check_same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:

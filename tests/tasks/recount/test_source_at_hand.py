@@ -321,6 +321,6 @@ def test_a_release_is_held_against_the_source_and_the_hierarchies_that_it_was_ma
     if sorted(digests) != ["a", "b"]:
         another = "the source is not what it was when the release was made"
         sure = known and listed != "1;one\n2;*\n"
-        assert told == another + ("" if sure else ", or is: the secret of its digests is not at hand")
+        assert told == another + ("" if sure else ", or the secret of its digests is not at hand")
     else:
         assert told == ("" if listed == "1;*\n2;*\n" else "the job's hierarchies are not those of the release")

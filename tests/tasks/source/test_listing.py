@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import fsspec
 import pytest
 
 from schemas.errors.base import SourceError
+from schemas.job.job import load_job
+from tasks.engine.progress import hearing
 from tasks.source.listing import is_hidden, matching_objects
+from tasks.source.locations import find_names
+from tests.jobs import job_of, write_job
 
 
 @pytest.mark.parametrize(
@@ -29,6 +34,17 @@ from tasks.source.listing import is_hidden, matching_objects
 )
 def test_names_of_what_is_no_data(name: str, pattern: str, hidden: bool) -> None:
     assert is_hidden(name, pattern) == hidden
+
+
+def test_a_file_that_is_not_read_is_reported_with_the_reason(tmp_path: Path) -> None:
+    for name in ("a.data", "_b.data"):
+        (tmp_path / name).touch()
+    job = load_job(write_job(tmp_path, job_of(source={"path": "*.data", "format": "csv"})))
+    heard: list[str] = []
+    with hearing(heard.append):
+        assert find_names(job) == [str(tmp_path / "a.data")]
+    reason = "a name or folder there begins with _ or a dot"
+    assert heard == [f"1 file of the source is not read, because {reason}: such as '{tmp_path / '_b.data'}'."]
 
 
 @pytest.fixture
