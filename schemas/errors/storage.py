@@ -157,9 +157,11 @@ class DatabaseError(SourceError):
 
     @classmethod
     def no_precision(cls, names: Sequence[str]) -> DatabaseError:
-        """Numeric columns of PostgreSQL have no fixed number of digits."""
+        """Numeric columns of PostgreSQL have no type, which says their digits."""
         example = f"{{{names[0]}: 'decimal(18,2)'}}"
-        return cls(f"{listed(names)} is numeric in PostgreSQL, without a fixed number of digits. Say it as in source.types: {example}.")
+        return cls(
+            f"{listed(names)} is numeric in PostgreSQL, and only a type says its digits. Give it one, as in source.types: {example}."
+        )
 
     @classmethod
     def values_do_not_fit(cls, faults: Sequence[str]) -> DatabaseError:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
 import pyarrow as pa
@@ -164,8 +165,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
 
     Rows that were there before keep their order, so that whatever was counted from them still holds.
     """
-    where = job.source.connection.identity_without_secret(job.folder) if job.source.connection else ""
-    key = POSTGRESQL.key(source_statement(job), job.source.types, where)
+    key = POSTGRESQL.key(source_statement(job), job.source.types, _database(job))
     if pending := _pending(key, store):
         return pending
     asked = private_folder(store.folder / "queries") / "asked.parquet"
@@ -236,10 +236,13 @@ def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
 
 TYPE = b"POSTGRESQL:type"
 MOST_BYTES_OF_ADDRESS = 1_000_000
+PLACES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE", "PGOPTIONS")
 SCHEMES = ("postgresql://", "postgres://")
 # Days since 1970 of the first day of year 1 and of the last of year 9999: infinity lies outside, and so does what no calendar here knows.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 DAY = 86_400_000_000
+OTHER_NUMBERS = ("money", "oid")
+"""Types that the driver gives as other numbers: as cents, and above 2^31 as negative ones."""
 
 
 def postgres_address(job: Job) -> str:
@@ -263,6 +266,17 @@ def postgres_address(job: Job) -> str:
     return text
 
 
+def _database(job: Job) -> list[object]:
+    """Return what identifies the database, without a password, whatever names it."""
+    try:
+        address = urlsplit(postgres_address(job))
+    except ValueError:
+        raise DatabaseError.unreachable() from None
+    user, _, host = address.netloc.rpartition("@")
+    asked = sorted(pair for pair in parse_qsl(address.query) if "pass" not in pair[0])
+    return [user.partition(":")[0], host, address.path, asked, [os.environ.get(name) for name in PLACES]]
+
+
 @contextmanager
 def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Run a query read-only on PostgreSQL; yield its schema and an iterator of batches, or raise.
@@ -283,10 +297,10 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
         raise DatabaseError.unreachable() from None
     try:
         with connection, connection.cursor() as cursor:
-            for setting in ("SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "TimeZone = 'UTC'"):
+            for setting in ("client_encoding = 'UTF8'", "SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "TimeZone = 'UTC'"):
                 cursor.execute(f"SET {setting}")
-            # The driver puts the query in brackets, which a comment at its end would swallow.
-            cursor.execute(f"{query}\n")
+            # Within brackets stands nothing but a query: DO and COPY … TO PROGRAM write in a read-only session too. A comment may end it.
+            cursor.execute(f"SELECT * FROM ({query}\n) AS source")
             with cursor.fetch_record_batch() as reader:
                 schema = _columns(reader.schema, types)
                 yield schema, _typed(reader, schema, types, dbapi.Error)
@@ -301,14 +315,15 @@ def _refused(error: Exception) -> DatabaseError:
 def _columns(schema: pa.Schema, types: Mapping[str, str]) -> pa.Schema:
     if unknown := [name for name in types if name not in schema.names]:
         raise DatabaseError.unknown_types(unknown)
-    origin = {field.name: (field.metadata or {}).get(TYPE, b"").decode() for field in schema}
-    if bare := [name for name, kind in origin.items() if kind == "numeric" and name not in types]:
+    kinds = [(field.metadata or {}).get(TYPE, b"").decode() for field in schema]
+    if bare := [field.name for field, kind in zip(schema, kinds, strict=True) if kind == "numeric" and field.name not in types]:
         raise DatabaseError.no_precision(bare)
-    if money := [f"'{name}' (money)" for name, kind in origin.items() if kind == "money"]:
-        raise DatabaseError.no_such_type(money)
-    return schema_of_columns(
-        pa.schema([field.with_type(arrow_type(types[field.name])) if field.name in types else field for field in schema])
-    )
+    if other := [f"'{field.name}' ({kind})" for field, kind in zip(schema, kinds, strict=True) if kind in OTHER_NUMBERS]:
+        raise DatabaseError.no_such_type(other)
+    # A type is given to values, and not to the bytes in which the server sends those that have no type here.
+    texts = [field.with_type(pa.string()) if kind == "numeric" else field for field, kind in zip(schema, kinds, strict=True)]
+    kept = schema_of_columns(pa.schema(texts))
+    return pa.schema([field.with_type(arrow_type(types[field.name])) if field.name in types else field for field in kept])
 
 
 def _typed(
@@ -336,7 +351,9 @@ def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
             )
         column = made
     if outside := _outside(column):
-        raise DatabaseError.values_do_not_fit([f"{counted(outside, 'value')} of '{field.name}' infinite or outside the years 1 to 9999"])
+        raise DatabaseError.values_do_not_fit(
+            [f"{counted(outside, 'value')} of '{field.name}' infinite, 24:00 or outside the years 1 to 9999"]
+        )
     return column
 
 
@@ -350,24 +367,30 @@ def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
 
 
 def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
-    """Return values in another type; None if a value would change."""
-    if pt.is_timestamp(column.type) and (pt.is_timestamp(dtype) or pt.is_date(dtype)) and column.type.tz != getattr(dtype, "tz", None):
+    """Return values in another type; None if a value would change, or a number become a time."""
+    both = pt.is_temporal(column.type), pt.is_temporal(dtype)
+    zones = getattr(column.type, "tz", None), getattr(dtype, "tz", None)
+    if not pt.is_string(dtype) and (both[0] != both[1] or zones[0] != zones[1]):
         return None
     try:
         made = column.cast(dtype)
-        same = made.cast(column.type).equals(column)
+        # Arrow makes another double of 0.3 as a decimal than of its digits.
+        back = made.cast(pa.string()) if pt.is_decimal(dtype) and pt.is_floating(column.type) else made
+        same = back.cast(column.type).equals(column)
     except pa.ArrowException:
         return None
     return made if same else None
 
 
 def _outside(column: pa.Array) -> int:
-    """Count the dates and timestamps that are infinite or beyond the calendar."""
+    """Count the infinite dates and timestamps, those beyond the calendar, and times of 24:00."""
     first: Any
     if pt.is_date32(column.type):
         whole, first, last = column.view(pa.int32()), FIRST_DAY, LAST_DAY
     elif pt.is_timestamp(column.type) and column.type.unit == "us":
         whole, first, last = column.view(pa.int64()), FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1
+    elif pt.is_time64(column.type):
+        whole, first, last = column.view(pa.int64()), 0, DAY - 1
     else:
         return 0
     beyond = pc.or_(pc.less(whole, pa.scalar(first, whole.type)), pc.greater(whole, pa.scalar(last, whole.type)))
