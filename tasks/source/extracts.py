@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from schemas.errors.base import StorageError, counted
 from schemas.errors.storage import DatabaseError
@@ -33,7 +33,7 @@ from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable, arrow_type
 from tasks.store.database import connect, is_out_of_memory, literal, quote
 from tasks.store.files import private_folder, write_atomically
-from tasks.store.keys import Key, StepCode, fingerprint_of, json_with_digest, values_with_digest
+from tasks.store.keys import StepCode, fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.store import Artifact, Store
 
 DUCKDB, POSTGRESQL, CONTENTS = StepCode("duckdb", __name__), StepCode("postgresql", __name__), StepCode("contents", __name__)
@@ -42,7 +42,8 @@ QUERIES = StepCode("queries", "tasks.source.batches")
 ROWS = ("rows", 1)
 """What a digest of rows begins with. Ids of releases are made of these digests, so it stays."""
 LOSSY = ("TIME WITH TIME ZONE", "BIT", "INTERVAL", "UNION", "VARIANT", "UHUGEINT")
-PENDING = "extract.json"
+PENDING = {"each_run": "extract.json", "once": "extract_once.json"}
+"""Records of the extracts that are kept, those of all tables of a job: by ``source.extract``."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class Extract:
 
     artifact: Artifact
     content: str
+
+
+KEPT = TypeAdapter(dict[str, Extract])
 
 
 def source_statement(job: Job) -> str:
@@ -166,8 +170,10 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
     Rows that were there before keep their order, so that whatever was counted from them still holds.
     """
     key = POSTGRESQL.key(source_statement(job), job.source.types, _database(job))
-    if pending := _pending(key, store):
-        return pending
+    kept = {extract: _kept(store, extract) for extract in PENDING}
+    own = kept[job.source.extract]
+    if key in own and store.is_complete(own[key].artifact):
+        return own[key]
     asked = private_folder(store.folder / "queries") / "asked.parquet"
     rows = write_atomically(asked, lambda part: _ask(job, part))
     content = content_digest(job, asked, store)
@@ -177,11 +183,12 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
         return rows
 
     artifact = store.make("queries", QUERIES.key(content), ".parquet", move)
-    store.keep_only(artifact)
-    record = {"key": key, "content": content, "artifact": artifact.model_dump()}
+    own[key] = Extract(artifact, content)
+    store.prune((artifact.step,), {(artifact.step, one.artifact.key) for extracts in kept.values() for one in extracts.values()})
+    record = json_with_digest(KEPT.dump_python(own, mode="json"))
     # Last: a run that is cut off before has counted nothing yet and may ask again.
-    write_atomically(store.folder / PENDING, lambda part: part.write_text(json_with_digest(record)))
-    return Extract(artifact, content)
+    write_atomically(store.folder / PENDING[job.source.extract], lambda part: part.write_text(record))
+    return own[key]
 
 
 def _ask(job: Job, part: Path) -> int:
@@ -189,22 +196,16 @@ def _ask(job: Job, part: Path) -> int:
         return write_batches(part, schema, batches, "PostgreSQL")
 
 
-def _pending(key: Key, store: Store) -> Extract | None:
+def _kept(store: Store, extract: str) -> dict[str, Extract]:
     try:
-        record = values_with_digest(store.folder / PENDING)
-        artifact = Artifact.model_validate(record["artifact"])
-        known = record["key"] == key and store.is_complete(artifact)
-        return Extract(artifact, str(record["content"])) if known else None
-    except (KeyError, TypeError, ValidationError):
-        return None
+        return KEPT.validate_python(values_with_digest(store.folder / PENDING[extract]))
+    except ValidationError:
+        return {}
 
 
 @contextmanager
 def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
-    """Around the block, keep the server's extract if a kill or full disk ends it, else forget it.
-
-    What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
-    """
+    """Around the block, keep the server's extract if a kill, full disk or memory ends it, else forget it."""
     try:
         yield
     except (StorageError, KeyboardInterrupt):
@@ -219,7 +220,7 @@ def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
 def forget_extract(job: Job, store: Store) -> None:
     """Delete the record of a kept extract under ``extract: each_run``, so that the next run queries anew."""
     if job.source.extract == "each_run":
-        (store.folder / PENDING).unlink(missing_ok=True)
+        (store.folder / PENDING["each_run"]).unlink(missing_ok=True)
 
 
 @contextmanager

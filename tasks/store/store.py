@@ -262,10 +262,6 @@ class Store:
         self._believed.clear()
         self._found = {artifact for artifact in self._found if artifact.step not in steps}
 
-    def keep_only(self, artifact: Artifact) -> None:
-        """Remove all artefacts of an artefact's step but this one."""
-        self._remove(name for name in self._place.names(artifact.step) if _key(name) != artifact.key)
-
     def clear(self) -> None:
         """Remove everything that the store holds, on disk and in the bucket."""
         self._remove_folder("")

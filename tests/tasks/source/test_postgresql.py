@@ -12,7 +12,7 @@ import pytest
 
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import load_job
-from tasks.source.extracts import extract_postgresql, rows_of
+from tasks.source.extracts import extract_postgresql, forget_extract, rows_of
 from tasks.store.store import Store
 from tests.jobs import job_of, write_job
 from tests.servers import postgresql
@@ -119,3 +119,20 @@ def test_rows_of_a_run_that_was_cut_off_are_not_those_of_another_database(
     assert extract_postgresql(job, store).content != first.content
     monkeypatch.setenv("SHOP", server)
     assert extract_postgresql(job, store).content == first.content
+
+
+@pytest.mark.slow
+def test_rows_of_several_tables_are_kept_beside_each_other_until_each_is_asked_anew(server: str, tmp_path: Path) -> None:
+    source = {"connection": {"uri": server}}
+    jobs = [load_job(write_job(tmp_path, job_of(source=source | {"query": f"SELECT random() AS q{one}"}))) for one in range(2)]
+    once = load_job(write_job(tmp_path, job_of(source=source | {"query": "SELECT random() AS q", "extract": "once"})))
+    store = Store.at(once.work_path)
+    first = [extract_postgresql(job, store) for job in (*jobs, once)]
+    assert [extract_postgresql(job, Store.at(once.work_path)) for job in (*jobs, once)] == first
+    forget_extract(once, store)
+    forget_extract(jobs[0], store)
+    store = Store.at(once.work_path)
+    again = [extract_postgresql(job, store) for job in (*jobs, once)]
+    assert [one == other for one, other in zip(first, again, strict=True)] == [False, False, True]
+    there = {store.path(one.artifact) for one in again}
+    assert set((store.folder / "queries").glob("*.parquet")) == there
