@@ -144,8 +144,8 @@ class DatabaseError(SourceError):
 
     @classmethod
     def not_select(cls) -> DatabaseError:
-        """``source.query`` is not a single SELECT statement."""
-        return cls("source.query must be a single SELECT statement.")
+        """``source.query`` is not a single SELECT statement, or returns no column."""
+        return cls("source.query must be a single SELECT statement that returns columns.")
 
     @classmethod
     def no_such_type(cls, faults: Sequence[str]) -> DatabaseError:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
@@ -174,6 +173,9 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
     own = kept[job.source.extract]
     if key in own and store.is_complete(own[key].artifact):
         return own[key]
+    if job.source.extract == "each_run":
+        # Rows of a query that the job no longer has are of no use to it.
+        own = kept["each_run"] = {known: one for known, one in own.items() if (QUERIES.name, one.artifact.key) in store.used}
     asked = private_folder(store.folder / "queries") / "asked.parquet"
     rows = write_atomically(asked, lambda part: _ask(job, part))
     content = content_digest(job, asked, store)
@@ -314,6 +316,8 @@ def _refused(error: Exception) -> DatabaseError:
 
 
 def _columns(schema: pa.Schema, types: Mapping[str, str]) -> pa.Schema:
+    if not schema.names:
+        raise DatabaseError.not_select()
     if unknown := [name for name in types if name not in schema.names]:
         raise DatabaseError.unknown_types(unknown)
     kinds = [(field.metadata or {}).get(TYPE, b"").decode() for field in schema]
@@ -369,9 +373,8 @@ def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
 
 def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
     """Return values in another type; None if a value would change, or a number become a time."""
-    both = pt.is_temporal(column.type), pt.is_temporal(dtype)
-    zones = getattr(column.type, "tz", None), getattr(dtype, "tz", None)
-    if not pt.is_string(dtype) and (both[0] != both[1] or zones[0] != zones[1]):
+    kinds = {(pt.is_temporal(one), getattr(one, "tz", None)) for one in (column.type, dtype)}
+    if not pt.is_string(dtype) and len(kinds) > 1:
         return None
     try:
         made = column.cast(dtype)
@@ -385,7 +388,6 @@ def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
 
 def _outside(column: pa.Array) -> int:
     """Count the infinite dates and timestamps, those beyond the calendar, and times of 24:00."""
-    first: Any
     if pt.is_date32(column.type):
         whole, first, last = column.view(pa.int32()), FIRST_DAY, LAST_DAY
     elif pt.is_timestamp(column.type) and column.type.unit == "us":

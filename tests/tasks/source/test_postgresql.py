@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from schemas.errors.storage import DatabaseError
+from schemas.errors.values import ValuesError
 from schemas.job.job import load_job
+from tasks.source.batches import write_batches
 from tasks.source.extracts import extract_postgresql, forget_extract, rows_of
 from tasks.store.store import Store
 from tests.jobs import job_of, write_job
@@ -101,6 +103,8 @@ def test_nothing_but_a_query_runs(server: str, query: str) -> None:
     with pytest.raises(DatabaseError, match="SQLSTATE 42601"):
         values(server, query, {})
     assert values(server, "TABLE kept -- all", {}) == [7]
+    with pytest.raises(DatabaseError, match="that returns columns"):
+        values(server, "SELECT", {})
 
 
 @pytest.mark.slow
@@ -136,3 +140,15 @@ def test_rows_of_several_tables_are_kept_beside_each_other_until_each_is_asked_a
     assert [one == other for one, other in zip(first, again, strict=True)] == [False, False, True]
     there = {store.path(one.artifact) for one in again}
     assert set((store.folder / "queries").glob("*.parquet")) == there
+    # As after a run that was cut off, when the job has another query.
+    job = load_job(write_job(tmp_path, job_of(source=source | {"query": "SELECT random() AS other"})))
+    store = Store.at(once.work_path)
+    there = {store.path(one.artifact) for one in (extract_postgresql(job, store), again[-1])}
+    assert set((store.folder / "queries").glob("*.parquet")) == there
+
+
+@pytest.mark.slow
+def test_json_of_more_than_a_value_may_have_is_refused(server: str, tmp_path: Path) -> None:
+    query = "SELECT to_json(repeat('x', 16000000)) AS q"
+    with rows_of(server, query, {}) as (schema, batches), pytest.raises(ValuesError, match="'q' of 'PostgreSQL' holds values of more"):
+        write_batches(tmp_path / "rows", schema, batches, "PostgreSQL")
