@@ -97,7 +97,9 @@ class Store:
             with self._watch(), watch():
                 yield
 
-        return Store(self.folder, self._bucket, both)
+        store = Store(self.folder, self._bucket, both)
+        store.used = self.used
+        return store
 
     def path(self, artifact: Artifact) -> Path:
         """Return the local path of an artefact, downloaded from the bucket if needed; raise if damaged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -131,12 +132,12 @@ def test_rows_of_several_tables_are_kept_beside_each_other_until_each_is_asked_a
     jobs = [load_job(write_job(tmp_path, job_of(source=source | {"query": f"SELECT random() AS q{one}"}))) for one in range(2)]
     once = load_job(write_job(tmp_path, job_of(source=source | {"query": "SELECT random() AS q", "extract": "once"})))
     store = Store.at(once.work_path)
-    first = [extract_postgresql(job, store) for job in (*jobs, once)]
+    first = [extract_postgresql(job, store.watching(nullcontext)) for job in (*jobs, once)]
     assert [extract_postgresql(job, Store.at(once.work_path)) for job in (*jobs, once)] == first
     forget_extract(once, store)
     forget_extract(jobs[0], store)
     store = Store.at(once.work_path)
-    again = [extract_postgresql(job, store) for job in (*jobs, once)]
+    again = [extract_postgresql(job, store.watching(nullcontext)) for job in (*jobs, once)]
     assert [one == other for one, other in zip(first, again, strict=True)] == [False, False, True]
     there = {store.path(one.artifact) for one in again}
     assert set((store.folder / "queries").glob("*.parquet")) == there
