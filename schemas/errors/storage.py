@@ -144,8 +144,8 @@ class DatabaseError(SourceError):
 
     @classmethod
     def not_select(cls) -> DatabaseError:
-        """``source.query`` is not a single SELECT statement."""
-        return cls("source.query must be a single SELECT statement.")
+        """``source.query`` is not a single SELECT statement, or returns no column."""
+        return cls("source.query must be a single SELECT statement that returns columns.")
 
     @classmethod
     def no_such_type(cls, faults: Sequence[str]) -> DatabaseError:
@@ -157,9 +157,11 @@ class DatabaseError(SourceError):
 
     @classmethod
     def no_precision(cls, names: Sequence[str]) -> DatabaseError:
-        """Numeric columns of PostgreSQL have no fixed number of digits."""
+        """Numeric columns of PostgreSQL have no type, which says their digits."""
         example = f"{{{names[0]}: 'decimal(18,2)'}}"
-        return cls(f"{listed(names)} is numeric in PostgreSQL, without a fixed number of digits. Say it as in source.types: {example}.")
+        return cls(
+            f"{listed(names)} is numeric in PostgreSQL, and only a type says its digits. Give it one, as in source.types: {example}."
+        )
 
     @classmethod
     def values_do_not_fit(cls, faults: Sequence[str]) -> DatabaseError:

@@ -128,10 +128,6 @@ class Connection(StrictModel):
             raise fault("needs one of uri, env and file")
         return self
 
-    def identity_without_secret(self, folder: Path) -> str:
-        """Return a text that identifies the connection: its address, or where that is stored."""
-        return f"uri {self.uri}" if self.uri else f"env {self.env}" if self.env else f"file {folder / (self.file or '')}"
-
 
 TYPES = ("text", "integer", "double", "decimal(p,s)", "boolean", "date", "timestamp", "timestamptz")
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}), *([0-9]{1,2})\)")

@@ -108,6 +108,7 @@ SQL_TYPES = {
 }  # fmt: skip
 """DuckDB's names of the types of ``source.types``; those of decimals are their own in capitals."""
 _TAKES = {
+    "text": "texts, and values that come back from theirs",
     "integer": "whole numbers of 64 bits",
     "double": "numbers that 64 bits hold to the last digit that is written",
     "boolean": "true, false, t, f, yes, no, y, n, 1 and 0",

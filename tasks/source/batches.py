@@ -98,6 +98,7 @@ def check_values(batch: pa.RecordBatch, name: str) -> None:
     """
     for field, column in zip(batch.schema, batch.columns, strict=True):
         entries = column.dictionary if isinstance(column, pa.DictionaryArray) else column
+        entries = entries.storage if isinstance(entries, pa.ExtensionArray) else entries
         kind = entries.type
         if not (pt.is_string(kind) or pt.is_binary(kind) or pt.is_large_string(kind) or pt.is_large_binary(kind)):
             continue

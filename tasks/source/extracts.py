@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from schemas.errors.base import StorageError, counted
 from schemas.errors.storage import DatabaseError
@@ -32,7 +32,7 @@ from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable, arrow_type
 from tasks.store.database import connect, is_out_of_memory, literal, quote
 from tasks.store.files import private_folder, write_atomically
-from tasks.store.keys import Key, StepCode, fingerprint_of, json_with_digest, values_with_digest
+from tasks.store.keys import StepCode, fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.store import Artifact, Store
 
 DUCKDB, POSTGRESQL, CONTENTS = StepCode("duckdb", __name__), StepCode("postgresql", __name__), StepCode("contents", __name__)
@@ -41,7 +41,8 @@ QUERIES = StepCode("queries", "tasks.source.batches")
 ROWS = ("rows", 1)
 """What a digest of rows begins with. Ids of releases are made of these digests, so it stays."""
 LOSSY = ("TIME WITH TIME ZONE", "BIT", "INTERVAL", "UNION", "VARIANT", "UHUGEINT")
-PENDING = "extract.json"
+PENDING = {"each_run": "extract.json", "once": "extract_once.json"}
+"""Records of the extracts that are kept, those of all tables of a job: by ``source.extract``."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ class Extract:
 
     artifact: Artifact
     content: str
+
+
+KEPT = TypeAdapter(dict[str, Extract])
 
 
 def source_statement(job: Job) -> str:
@@ -164,10 +168,14 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
 
     Rows that were there before keep their order, so that whatever was counted from them still holds.
     """
-    where = job.source.connection.identity_without_secret(job.folder) if job.source.connection else ""
-    key = POSTGRESQL.key(source_statement(job), job.source.types, where)
-    if pending := _pending(key, store):
-        return pending
+    key = POSTGRESQL.key(source_statement(job), job.source.types, _database(job))
+    kept = {extract: _kept(store, extract) for extract in PENDING}
+    own = kept[job.source.extract]
+    if key in own and store.is_complete(own[key].artifact):
+        return own[key]
+    if job.source.extract == "each_run":
+        # Rows of a query that the job no longer has are of no use to it.
+        own = kept["each_run"] = {known: one for known, one in own.items() if (QUERIES.name, one.artifact.key) in store.used}
     asked = private_folder(store.folder / "queries") / "asked.parquet"
     rows = write_atomically(asked, lambda part: _ask(job, part))
     content = content_digest(job, asked, store)
@@ -177,11 +185,12 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
         return rows
 
     artifact = store.make("queries", QUERIES.key(content), ".parquet", move)
-    store.keep_only(artifact)
-    record = {"key": key, "content": content, "artifact": artifact.model_dump()}
+    own[key] = Extract(artifact, content)
+    store.prune((artifact.step,), {(artifact.step, one.artifact.key) for extracts in kept.values() for one in extracts.values()})
+    record = json_with_digest(KEPT.dump_python(own, mode="json"))
     # Last: a run that is cut off before has counted nothing yet and may ask again.
-    write_atomically(store.folder / PENDING, lambda part: part.write_text(json_with_digest(record)))
-    return Extract(artifact, content)
+    write_atomically(store.folder / PENDING[job.source.extract], lambda part: part.write_text(record))
+    return own[key]
 
 
 def _ask(job: Job, part: Path) -> int:
@@ -189,22 +198,16 @@ def _ask(job: Job, part: Path) -> int:
         return write_batches(part, schema, batches, "PostgreSQL")
 
 
-def _pending(key: Key, store: Store) -> Extract | None:
+def _kept(store: Store, extract: str) -> dict[str, Extract]:
     try:
-        record = values_with_digest(store.folder / PENDING)
-        artifact = Artifact.model_validate(record["artifact"])
-        known = record["key"] == key and store.is_complete(artifact)
-        return Extract(artifact, str(record["content"])) if known else None
-    except (KeyError, TypeError, ValidationError):
-        return None
+        return KEPT.validate_python(values_with_digest(store.folder / PENDING[extract]))
+    except ValidationError:
+        return {}
 
 
 @contextmanager
 def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
-    """Around the block, keep the server's extract if a kill or full disk ends it, else forget it.
-
-    What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
-    """
+    """Around the block, keep the server's extract if a kill, full disk or memory ends it, else forget it."""
     try:
         yield
     except (StorageError, KeyboardInterrupt):
@@ -219,7 +222,7 @@ def fixed_extract(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
 def forget_extract(job: Job, store: Store) -> None:
     """Delete the record of a kept extract under ``extract: each_run``, so that the next run queries anew."""
     if job.source.extract == "each_run":
-        (store.folder / PENDING).unlink(missing_ok=True)
+        (store.folder / PENDING["each_run"]).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -236,10 +239,13 @@ def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
 
 TYPE = b"POSTGRESQL:type"
 MOST_BYTES_OF_ADDRESS = 1_000_000
+PLACES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE", "PGOPTIONS")
 SCHEMES = ("postgresql://", "postgres://")
 # Days since 1970 of the first day of year 1 and of the last of year 9999: infinity lies outside, and so does what no calendar here knows.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 DAY = 86_400_000_000
+OTHER_NUMBERS = ("money", "oid")
+"""Types that the driver gives as other numbers: as cents, and above 2^31 as negative ones."""
 
 
 def postgres_address(job: Job) -> str:
@@ -263,6 +269,17 @@ def postgres_address(job: Job) -> str:
     return text
 
 
+def _database(job: Job) -> list[object]:
+    """Return what identifies the database, without a password, whatever names it."""
+    try:
+        address = urlsplit(postgres_address(job))
+    except ValueError:
+        raise DatabaseError.unreachable() from None
+    user, _, host = address.netloc.rpartition("@")
+    asked = sorted(pair for pair in parse_qsl(address.query) if "pass" not in pair[0])
+    return [user.partition(":")[0], host, address.path, asked, [os.environ.get(name) for name in PLACES]]
+
+
 @contextmanager
 def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Run a query read-only on PostgreSQL; yield its schema and an iterator of batches, or raise.
@@ -283,10 +300,10 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
         raise DatabaseError.unreachable() from None
     try:
         with connection, connection.cursor() as cursor:
-            for setting in ("SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "TimeZone = 'UTC'"):
+            for setting in ("client_encoding = 'UTF8'", "SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "TimeZone = 'UTC'"):
                 cursor.execute(f"SET {setting}")
-            # The driver puts the query in brackets, which a comment at its end would swallow.
-            cursor.execute(f"{query}\n")
+            # Within brackets stands nothing but a query: DO and COPY … TO PROGRAM write in a read-only session too. A comment may end it.
+            cursor.execute(f"SELECT * FROM ({query}\n) AS source")
             with cursor.fetch_record_batch() as reader:
                 schema = _columns(reader.schema, types)
                 yield schema, _typed(reader, schema, types, dbapi.Error)
@@ -299,16 +316,19 @@ def _refused(error: Exception) -> DatabaseError:
 
 
 def _columns(schema: pa.Schema, types: Mapping[str, str]) -> pa.Schema:
+    if not schema.names:
+        raise DatabaseError.not_select()
     if unknown := [name for name in types if name not in schema.names]:
         raise DatabaseError.unknown_types(unknown)
-    origin = {field.name: (field.metadata or {}).get(TYPE, b"").decode() for field in schema}
-    if bare := [name for name, kind in origin.items() if kind == "numeric" and name not in types]:
+    kinds = [(field.metadata or {}).get(TYPE, b"").decode() for field in schema]
+    if bare := [field.name for field, kind in zip(schema, kinds, strict=True) if kind == "numeric" and field.name not in types]:
         raise DatabaseError.no_precision(bare)
-    if money := [f"'{name}' (money)" for name, kind in origin.items() if kind == "money"]:
-        raise DatabaseError.no_such_type(money)
-    return schema_of_columns(
-        pa.schema([field.with_type(arrow_type(types[field.name])) if field.name in types else field for field in schema])
-    )
+    if other := [f"'{field.name}' ({kind})" for field, kind in zip(schema, kinds, strict=True) if kind in OTHER_NUMBERS]:
+        raise DatabaseError.no_such_type(other)
+    # A type is given to values, and not to the bytes in which the server sends those that have no type here.
+    texts = [field.with_type(pa.string()) if kind == "numeric" else field for field, kind in zip(schema, kinds, strict=True)]
+    kept = schema_of_columns(pa.schema(texts))
+    return pa.schema([field.with_type(arrow_type(types[field.name])) if field.name in types else field for field in kept])
 
 
 def _typed(
@@ -336,7 +356,9 @@ def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
             )
         column = made
     if outside := _outside(column):
-        raise DatabaseError.values_do_not_fit([f"{counted(outside, 'value')} of '{field.name}' infinite or outside the years 1 to 9999"])
+        raise DatabaseError.values_do_not_fit(
+            [f"{counted(outside, 'value')} of '{field.name}' infinite, 24:00 or outside the years 1 to 9999"]
+        )
     return column
 
 
@@ -350,24 +372,28 @@ def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
 
 
 def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
-    """Return values in another type; None if a value would change."""
-    if pt.is_timestamp(column.type) and (pt.is_timestamp(dtype) or pt.is_date(dtype)) and column.type.tz != getattr(dtype, "tz", None):
+    """Return values in another type; None if a value would change, or a number become a time."""
+    kinds = {(pt.is_temporal(one), getattr(one, "tz", None)) for one in (column.type, dtype)}
+    if not pt.is_string(dtype) and len(kinds) > 1:
         return None
     try:
         made = column.cast(dtype)
-        same = made.cast(column.type).equals(column)
+        # Arrow makes another double of 0.3 as a decimal than of its digits.
+        back = made.cast(pa.string()) if pt.is_decimal(dtype) and pt.is_floating(column.type) else made
+        same = back.cast(column.type).equals(column)
     except pa.ArrowException:
         return None
     return made if same else None
 
 
 def _outside(column: pa.Array) -> int:
-    """Count the dates and timestamps that are infinite or beyond the calendar."""
-    first: Any
+    """Count the infinite dates and timestamps, those beyond the calendar, and times of 24:00."""
     if pt.is_date32(column.type):
         whole, first, last = column.view(pa.int32()), FIRST_DAY, LAST_DAY
     elif pt.is_timestamp(column.type) and column.type.unit == "us":
         whole, first, last = column.view(pa.int64()), FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1
+    elif pt.is_time64(column.type):
+        whole, first, last = column.view(pa.int64()), 0, DAY - 1
     else:
         return 0
     beyond = pc.or_(pc.less(whole, pa.scalar(first, whole.type)), pc.greater(whole, pa.scalar(last, whole.type)))

@@ -97,7 +97,9 @@ class Store:
             with self._watch(), watch():
                 yield
 
-        return Store(self.folder, self._bucket, both)
+        store = Store(self.folder, self._bucket, both)
+        store.used = self.used
+        return store
 
     def path(self, artifact: Artifact) -> Path:
         """Return the local path of an artefact, downloaded from the bucket if needed; raise if damaged."""
@@ -261,10 +263,6 @@ class Store:
             self._remove_folder(step)
         self._believed.clear()
         self._found = {artifact for artifact in self._found if artifact.step not in steps}
-
-    def keep_only(self, artifact: Artifact) -> None:
-        """Remove all artefacts of an artefact's step but this one."""
-        self._remove(name for name in self._place.names(artifact.step) if _key(name) != artifact.key)
 
     def clear(self) -> None:
         """Remove everything that the store holds, on disk and in the bucket."""

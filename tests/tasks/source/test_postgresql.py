@@ -1,0 +1,155 @@
+"""Every value of a PostgreSQL server is read as itself or refused, whatever type the job gives and however the server writes texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.errors.storage import DatabaseError
+from schemas.errors.values import ValuesError
+from schemas.job.job import load_job
+from tasks.source.batches import write_batches
+from tasks.source.extracts import extract_postgresql, forget_extract, rows_of
+from tasks.store.store import Store
+from tests.jobs import job_of, write_job
+from tests.servers import postgresql
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgresql() as address:
+        yield address
+
+
+def said(address: str, *statements: str) -> None:
+    from adbc_driver_postgresql.dbapi import connect
+
+    with connect(address, autocommit=True) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def values(address: str, query: str, types: Mapping[str, str]) -> list[Any]:
+    with rows_of(address, query, types) as (_schema, batches):
+        return [value for batch in batches for value in batch.column(0).to_pylist()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("value", "dtype", "read"),
+    [
+        ("0.3::float8", "decimal(3,1)", Decimal("0.3")),
+        ("0.3::float4", "decimal(3,1)", Decimal("0.3")),
+        ("'2024-01-01'::timestamp", "date", date(2024, 1, 1)),
+        ("date '2024-01-01'", "text", "2024-01-01"),
+        ("'1'::jsonb", "integer", 1),
+    ],
+)
+def test_a_value_that_a_type_holds_is_read(server: str, value: str, dtype: str, read: object) -> None:
+    assert values(server, f"SELECT {value} AS q", {"q": dtype}) == [read]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("value", "dtype", "sentence"),
+    [
+        ("0.30000000000000004::float8", "decimal(3,1)", "not of the type"),
+        ("5", "date", "not of the type"),
+        ("5::int8", "timestamp", "not of the type"),
+        ("5::int8", "timestamptz", "not of the type"),
+        ("timestamp '2024-01-01'", "integer", "not of the type"),
+        ("time '12:00'", "integer", "not of the type"),
+        ("date '2024-01-01'", "timestamptz", "not of the type"),
+        ("date 'infinity'", "text", "which takes texts, and values that come back from theirs"),
+        ("gen_random_uuid()", "text", "which takes texts"),
+        ("time '24:00'", None, "1 value of 'q' infinite, 24:00"),
+        ("inet '1.2.3.4'", "text", r"cannot be kept as they are: 'q' \(inet\)"),
+        ("macaddr '08:00:2b:01:02:03'", "text", r"'q' \(macaddr\)"),
+        ("int4range(1, 5)", "text", "cannot be kept as they are"),
+        ("interval '1 day'", "text", "cannot be kept as they are"),
+        ("4294967295::oid", None, r"'q' \(oid\)"),
+        ("1::oid", "integer", r"'q' \(oid\)"),
+    ],
+)
+def test_a_value_that_would_be_another_one_is_refused(server: str, value: str, dtype: str | None, sentence: str) -> None:
+    with pytest.raises(DatabaseError, match=sentence):
+        values(server, f"SELECT {value} AS q", {"q": dtype} if dtype else {})
+
+
+@pytest.mark.slow
+def test_texts_of_a_server_that_writes_them_in_another_encoding_are_read(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said(server, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    latin = server.replace("/postgres?", "/latin?")
+    # As bytes of Latin-1 the second is the first in UTF-8.
+    query = r"SELECT U&'\00FC' AS q UNION ALL SELECT U&'\00C3\00BC'"
+    assert values(latin, query, {}) == ["ü", "Ã¼"]
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    assert values(server, query, {}) == ["ü", "Ã¼"]
+
+
+COPY = "COPY (SELECT 1) TO PROGRAM 'true'"
+DO = "DO $$ BEGIN SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE; COMMIT; DROP TABLE kept; END $$"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", [COPY, DO, "SELECT 1) TO PROGRAM 'true' --", "SELECT a FROM kept; DROP TABLE kept", "SHOW ALL"])
+def test_nothing_but_a_query_runs(server: str, query: str) -> None:
+    said(server, "DROP TABLE IF EXISTS kept", "CREATE TABLE kept AS SELECT 7 AS a")
+    with pytest.raises(DatabaseError, match="SQLSTATE 42601"):
+        values(server, query, {})
+    assert values(server, "TABLE kept -- all", {}) == [7]
+    with pytest.raises(DatabaseError, match="that returns columns"):
+        values(server, "SELECT", {})
+
+
+@pytest.mark.slow
+def test_rows_of_a_run_that_was_cut_off_are_not_those_of_another_database(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(server, "CREATE DATABASE other")
+    source = {"connection": {"env": "SHOP"}, "query": "SELECT current_database()::text AS q"}
+    job = load_job(write_job(tmp_path, job_of(source=source)))
+    store = Store.at(job.work_path)
+    monkeypatch.setenv("SHOP", server)
+    first = extract_postgresql(job, store)
+    monkeypatch.setenv("SHOP", f"{server}&password=hunter2")
+    assert extract_postgresql(job, store) == first
+    monkeypatch.setenv("SHOP", server.replace("/postgres?", "/other?"))
+    assert extract_postgresql(job, store).content != first.content
+    monkeypatch.setenv("SHOP", server)
+    assert extract_postgresql(job, store).content == first.content
+
+
+@pytest.mark.slow
+def test_rows_of_several_tables_are_kept_beside_each_other_until_each_is_asked_anew(server: str, tmp_path: Path) -> None:
+    source = {"connection": {"uri": server}}
+    jobs = [load_job(write_job(tmp_path, job_of(source=source | {"query": f"SELECT random() AS q{one}"}))) for one in range(2)]
+    once = load_job(write_job(tmp_path, job_of(source=source | {"query": "SELECT random() AS q", "extract": "once"})))
+    store = Store.at(once.work_path)
+    first = [extract_postgresql(job, store.watching(nullcontext)) for job in (*jobs, once)]
+    assert [extract_postgresql(job, Store.at(once.work_path)) for job in (*jobs, once)] == first
+    forget_extract(once, store)
+    forget_extract(jobs[0], store)
+    store = Store.at(once.work_path)
+    again = [extract_postgresql(job, store.watching(nullcontext)) for job in (*jobs, once)]
+    assert [one == other for one, other in zip(first, again, strict=True)] == [False, False, True]
+    there = {store.path(one.artifact) for one in again}
+    assert set((store.folder / "queries").glob("*.parquet")) == there
+    # As after a run that was cut off, when the job has another query.
+    job = load_job(write_job(tmp_path, job_of(source=source | {"query": "SELECT random() AS other"})))
+    store = Store.at(once.work_path)
+    there = {store.path(one.artifact) for one in (extract_postgresql(job, store), again[-1])}
+    assert set((store.folder / "queries").glob("*.parquet")) == there
+
+
+@pytest.mark.slow
+def test_json_of_more_than_a_value_may_have_is_refused(server: str, tmp_path: Path) -> None:
+    query = "SELECT to_json(repeat('x', 16000000)) AS q"
+    with rows_of(server, query, {}) as (schema, batches), pytest.raises(ValuesError, match="'q' of 'PostgreSQL' holds values of more"):
+        write_batches(tmp_path / "rows", schema, batches, "PostgreSQL")
