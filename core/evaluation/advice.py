@@ -45,28 +45,28 @@ class Measure(NamedTuple):
         sentence: What a better method has, given its own figure and the recommended one's.
     """
 
-    of: Callable[[Figures], float | None]
+    of: Callable[[Figures], float]
     same: float
     share: bool
     more: bool
     sentence: Callable[[Figures, Figures], str]
 
 
-def _less(name: str, of: Callable[[Figures], float], text: Callable[[float], str], more: str) -> Callable[[Figures, Figures], str]:
+def _less(name: str, of: Callable[[Figures], float], text: Callable[[float], str]) -> Callable[[Figures, Figures], str]:
     """Return a function that writes a comparison of two figures as a sentence."""
 
     def says(mine: Figures, other: Figures) -> str:
-        return f"{name} ({text(of(mine))} against {text(of(other))}){more}"
+        return f"{name} ({text(of(mine))} against {text(of(other))})"
 
     return says
 
 
 def _measure(
-    name: str, figure: str, text: Callable[[float], str], same: float = SAME, *, share: bool = False, more: bool = False, told: str = ""
+    name: str, figure: str, text: Callable[[float], str], same: float = SAME, *, share: bool = False, more: bool = False
 ) -> Measure:
     """Build a measure that reads an attribute of the figures."""
     of = attrgetter(figure)
-    return Measure(of, same, share, more, _less(name, of, text, told))
+    return Measure(of, same, share, more, _less(name, of, text))
 
 
 def _tenths(share: float) -> str:
@@ -82,12 +82,6 @@ def measures(unit: str = "record") -> tuple[Measure, ...]:
     return (
         _measure("more records kept", "share_in_classes", _tenths, SAME_SHARE, share=True, more=True),
         _measure("less coarsening", "gcp", "GCP {:.4f}".format),
-        _measure(
-            "less spread of the values in a class",
-            "gcp_values",
-            "{:.4f}".format,
-            told=", if just these values were published",
-        ),
         _measure("smaller classes", "c_avg", "C_avg {:,.2f}".format),
         _measure("fewer large classes", "dm", "DM {:,.0f}".format),
         _measure(f"less risk for the mean {unit}", "prosecutor_mean", lambda risk: percent(risk, 2)),
@@ -159,8 +153,6 @@ def _same(one: float, other: float, margin: float) -> bool:
 def _better(measure: Measure, mine: Figures, other: Figures) -> bool:
     """Return whether one method's figure is better than another's by more than the margin."""
     one, two = measure.of(mine), measure.of(other)
-    if one is None or two is None:
-        return False
     alike = abs(one - two) < measure.same if measure.share else _same(one, two, measure.same)
     return not alike and (one > two) == measure.more
 

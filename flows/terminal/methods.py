@@ -36,19 +36,18 @@ def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType
 def _table(comparison: MethodComparison, k: int, chosen: str | None) -> Table:
     """Return the table of methods at one k."""
     table = NameTable("method", box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("GCP", "held", "DM", "C_avg", "kept", "mean risk", f"> {comparison.threshold:g}", "CPU s", "MB"):
+    for name in ("GCP", "DM", "C_avg", "kept", "mean risk", f"> {comparison.threshold:g}", "CPU s", "MB"):
         table.add_column(name, justify="right")
     for run in comparison.runs:
         if run.k == k:
-            table.add_row(Text(run.method, "bold" if run.method == chosen else ""), *(_row(run.figures) if run.figures else ["–"] * 9))
+            table.add_row(Text(run.method, "bold" if run.method == chosen else ""), *(_row(run.figures) if run.figures else ["–"] * 8))
     return table
 
 
 def _row(one: Figures) -> list[str]:
     """Return the cells of one method's figures."""
-    held = "–" if one.gcp_values is None else f"{one.gcp_values:.4f}"
     return [
-        f"{one.gcp:.4f}", held, _large(one.dm), f"{one.c_avg:,.2f}", percent(one.share_in_classes), f"{one.prosecutor_mean:.4f}",
+        f"{one.gcp:.4f}", _large(one.dm), f"{one.c_avg:,.2f}", percent(one.share_in_classes), f"{one.prosecutor_mean:.4f}",
         percent(one.share_above), f"{one.cpu:,.1f}", f"{one.peak / 1e6:,.0f}",
     ]  # fmt: skip
 

@@ -28,7 +28,6 @@ class Figures(_Part):
         min_class: Size of the smallest, in the comparison's unit.
         gcp: Mean penalty of what is published for a value: range over range of numbers, values covered over values of others; 0 for a value
             itself, 1 for a suppressed record.
-        gcp_values: The same as if every class published the values that it holds; None where that was not counted.
         dm: Σ over classes |E|² + s·N.
         c_avg: Records or persons per class in units of k.
         prosecutor_max: Highest risk of a record or person.
@@ -44,7 +43,6 @@ class Figures(_Part):
     classes: int
     min_class: int
     gcp: float
-    gcp_values: float | None
     dm: int
     c_avg: float
     prosecutor_max: float

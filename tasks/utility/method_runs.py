@@ -183,15 +183,12 @@ def _figures(job: Job, manifest: Manifest, ended: Ended, domain: Artifact, store
     starred, masked = recount.fully_suppressed_units(manifest.masked)
     risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
-    gcp = round(published_gcp(job, coding, release, manifest, scratch / "spill"), DIGITS)
     return Figures(
         released=sum(size * classes for size, classes in sizes.items()),
         suppressed=manifest.suppressed,
         classes=int(risk["classes"]),
         min_class=int(risk["min_class"]),
-        gcp=gcp,
-        # No label says what a class holds: at most what it publishes, priced over the same range as that.
-        gcp_values=gcp,
+        gcp=round(published_gcp(job, coding, release, manifest, scratch / "spill"), DIGITS),
         # A suppressed record could be any of the N, which is what DM charges for it.
         dm=sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records,
         # Of records or persons, whichever k counts.

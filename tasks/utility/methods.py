@@ -115,7 +115,7 @@ class Measured(NamedTuple):
 
     title: str
     note: str
-    of: Callable[[Figures], float | int | None]
+    of: Callable[[Figures], float | int]
     spelt: Callable[[float], str]
     marked: Callable[[float], str]
     pictured: bool = True
@@ -134,13 +134,6 @@ def compared_figures(threshold: float, unit: UnitWording) -> tuple[Measured, ...
     several = unit.several
     return (
         Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short_figure),
-        Measured(
-            "GCP of values held",
-            "as if classes published just the values in them; less is better",
-            attrgetter("gcp_values"),
-            number,
-            short_figure,
-        ),
         Measured("DM", "sum of squared class sizes, and s·N; less is better", attrgetter("dm"), number, short_figure),
         Measured(
             "C_avg", f"{several} per class in units of k; 1 is the finest", attrgetter("c_avg"), lambda value: f"{value:,.2f}", short_figure

@@ -39,7 +39,7 @@ def small_job(folder: Path, **parts: Any) -> Path:
 
 
 FIGURES = Figures(
-    released=300, suppressed=0, classes=50, min_class=4, gcp=0.1, gcp_values=None, dm=1, c_avg=1.0, prosecutor_max=0.25,
+    released=300, suppressed=0, classes=50, min_class=4, gcp=0.1, dm=1, c_avg=1.0, prosecutor_max=0.25,
     prosecutor_mean=0.2, share_above=1.0, cpu=1.0, peak=1, wall=1.0,
 )  # fmt: skip
 
@@ -138,13 +138,6 @@ def test_figures_are_those_of_the_releases_counted_record_by_record(compared: Co
 
 
 @pytest.mark.ci
-def test_what_classes_can_hold_at_most_is_told_alike_for_levels_and_for_single_records(compared: Compared) -> None:
-    for method in ("skald", "rayden"):
-        found = compared.figures(method)
-        assert found.gcp_values == found.gcp
-
-
-@pytest.mark.ci
 def test_a_method_that_cannot_run_the_job_is_listed_with_its_sentence(compared: Compared) -> None:
     [failed] = [run for run in compared.comparison.runs if run.failed]
     sentence = "Method 'canon' compares numbers and dates, and no quasi-identifier holds any. Use another one, such as 'rayden'."
@@ -175,7 +168,7 @@ def test_the_page_needs_nothing_else_and_shows_every_figure(compared: Compared) 
     page = (compared.folder / "releases-comparison" / "methods.html").read_text()
     assert page == render_methods(compared.comparison)
     assert not re.findall(r"<script|<link|<img|@import|url\(|src=|href=", page)
-    assert page.count("<svg ") == 10
+    assert page.count("<svg ") == 9
     for text in (compared.comparison.summary.split(". ")[1], f"{compared.figures('rayden').dm:,}", "not run: Method &#39;canon&#39;"):
         assert text in page
 
@@ -188,7 +181,7 @@ def test_several_k_are_drawn_as_lines_and_text_of_others_is_escaped(compared: Co
     advice = tuple(advise(k, [run for run in runs if run.k == k]) for k in (4, 8))
     made = compared.comparison.model_copy(update={"runs": tuple(runs), "advice": advice})
     page = render_methods(made)
-    assert page.count("class='s-series-0' fill='none'") == 10
+    assert page.count("class='s-series-0' fill='none'") == 9
     assert "<b>" not in page
     assert "not run: &lt;b&gt;" in page
 
