@@ -183,16 +183,25 @@ def test_columns_are_in_the_order_of_the_job_or_of_the_source_where_that_says_th
 
 
 @pytest.mark.parametrize(
-    ("untreated", "with_source", "released", "of_source", "counted"),
+    ("untreated", "with_source", "released", "of_source", "republished", "counted"),
     [
-        (True, True, 4, 5, True), (True, True, 5, 5, False), (True, True, 4, None, False), (False, True, 4, 5, False),
-        (True, False, 4, 5, False),
+        (True, True, 4, 5, False, True), (True, True, 5, 5, False, False), (True, True, 4, None, False, False),
+        (False, True, 4, 5, False, False), (True, False, 4, 5, False, False),
+        (True, True, 5, 5, True, True), (False, True, 5, 5, True, False),
     ],
 )  # fmt: skip
 def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records_that_these_have_not(
-    monkeypatch: pytest.MonkeyPatch, untreated: bool, with_source: bool, released: int, of_source: int | None, counted: bool
+    monkeypatch: pytest.MonkeyPatch,
+    untreated: bool,
+    with_source: bool,
+    released: int,
+    of_source: int | None,
+    republished: bool,
+    counted: bool,
 ) -> None:
-    of: Any = SimpleNamespace(privacy=SimpleNamespace(k=2, models=()), columns=SimpleNamespace(person=()))
+    """Nor where a column is published in another form than the source has it."""
+    columns = SimpleNamespace(person=(), ways={"s": "shared"} if republished else {})
+    of: Any = SimpleNamespace(privacy=SimpleNamespace(k=2, models=()), columns=columns)
     counts = recount(records=released)
     classes: Any = SimpleNamespace(counts=counts)
     linked: Any = ("linked",)
