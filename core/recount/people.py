@@ -195,7 +195,12 @@ def person_condition_sql(persons: Mapping[str, bool]) -> str:
     Args:
         persons: By quoted name of a column that names a person, whether it may hold NaN, which names no person.
     """
-    return " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
+    return " AND ".join(is_value_sql(name, floating=floating) for name, floating in persons.items())
+
+
+def is_value_sql(expression: str, *, floating: bool) -> str:
+    """Return the SQL condition that an expression is no null, nor NaN where it may be floating."""
+    return f"{expression} IS NOT NULL{f' AND NOT isnan({expression})' if floating else ''}"
 
 
 def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str) -> str:

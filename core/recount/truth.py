@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from core.recount.groups import Groups, RecordRelation
+from core.recount.people import is_value_sql
 from schemas.errors.base import counted, listed, verb_of
 
 BUCKETS = 1 << 16
@@ -83,7 +84,7 @@ def untreated_values_sql(release: str, column: str, *, floating: bool = False) -
         column: Quoted name of the column.
         floating: Whether it may hold NaN.
     """
-    there = f"r.{column} IS NOT NULL{f' AND NOT isnan(r.{column})' if floating else ''}"
+    there = is_value_sql(f"r.{column}", floating=floating)
     each = f"SELECT count(*) AS records FROM {release} AS r WHERE {there} GROUP BY r.{column}"
     return f"SELECT count(*), count(*) FILTER (records = 1), coalesce(sum(records), 0)::BIGINT FROM ({each})"
 

@@ -18,6 +18,7 @@ from core.recount.histories import (
     row_person_table,
     rows_below_sql,
 )
+from core.recount.people import is_value_sql
 
 
 def renamed_table(table: ReadTable, prefix: str, columns: Sequence[str]) -> ReadTable:
@@ -59,7 +60,7 @@ def column_persons_sql(table: ReadTable, column: str, *, floating: bool = False)
     place = table.at(column)
     each = f"""
         SELECT count(*) AS many, count(DISTINCT person) AS persons, min(person) AS one
-        FROM {row_person_table(table)} WHERE {place} IS NOT NULL{f" AND NOT isnan({place})" if floating else ""} GROUP BY {place}
+        FROM {row_person_table(table)} WHERE {is_value_sql(place, floating=floating)} GROUP BY {place}
     """
     return f"""
         SELECT count(*), count(*) FILTER (many = 1), coalesce(sum(many), 0)::BIGINT, count(DISTINCT one) FILTER (persons = 1)

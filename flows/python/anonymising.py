@@ -12,10 +12,15 @@ from flows.python.shown import Anonymised, AnonymisedTables
 from schemas.errors.base import JobError, listed, verb_of
 from schemas.reading.regular_files import GivenJob, scratch_job, setting_texts
 
+if TYPE_CHECKING:
+    from tasks.relational.publication import PublishedTables
+
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 
 OF_THE_TABLE = ("source", "target", "work", "output")
 """What a job for a table does not say."""
+OF_THE_TABLES = ("target", "work")
+"""What a job for tables in memory does not say, beside the source of each."""
 
 
 def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[Any, Anonymised]:
@@ -42,8 +47,9 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
         given = scratch_job(job)
         _check_silent(given, settings)
         with random_temporary_folder("table") as folder:
-            kind = write_frame(frame, folder / "table.parquet")
-            published = run_job(given, (*settings, *_places(folder)), direct=True)
+            path = folder / "table.parquet"
+            kind = write_frame(frame, path)
+            published = run_job(given, (*settings, *_places(folder, {"source": path})), direct=True)
             release = Path(published.folder)
             documents = {name: (release / name).read_text("utf-8") for name in ("report.json", "report.html")}
             return read_frame([release / file["path"] for file in published.manifest["files"]], kind), Anonymised(
@@ -61,12 +67,9 @@ def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
     Raises:
         JobError: source, target, work or output is said, or that what overlaps is to be refused.
     """
-    from schemas.reading.job_files import apply_overrides, parse
-
-    data = parse(job.text)[0]
+    data, _ = _content(job, settings)
     if not isinstance(data, dict):
         return
-    apply_overrides(data, settings)
     faults = [f"{key}: the table is read and given back where it is; leave {key} out" for key in OF_THE_TABLE if key in data]
     if data.get("overlaps") == "refuse":
         faults.append("overlaps: a table that is given back is held against no earlier release; leave overlaps out, or run it on files")
@@ -74,20 +77,22 @@ def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
         raise JobError(str(job), faults)
 
 
-def _places(folder: Path) -> tuple[str, ...]:
-    """Return settings that put source, target and work into a temporary folder."""
+def _content(job: GivenJob, settings: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return what a job says with its settings replaced, and the faults of its text."""
+    from schemas.reading.job_files import apply_overrides, parse
+
+    data, faults = parse(job.text)
+    if isinstance(data, dict):
+        # What is wrong with a setting is said where the job is read.
+        apply_overrides(data, settings)
+    return data, faults
+
+
+def _places(folder: Path, sources: Mapping[str, Path]) -> tuple[str, ...]:
+    """Return settings that put the sources, by dotted key, and target and work into a temporary folder."""
     # In a path of a source brackets and stars would be a pattern.
-    source = {"path": glob.escape(str(folder / "table.parquet")), "format": "parquet"}
-    return setting_texts({"source": source, "target": folder / "releases", "work": folder / "work"})
-
-
-if TYPE_CHECKING:
-    from tasks.relational.publication import PublishedTables
-
-# ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
-
-OF_THE_TABLES = ("target", "work")
-"""What a job for tables in memory does not say, beside the source of each."""
+    read = {key: {"path": glob.escape(str(path)), "format": "parquet"} for key, path in sources.items()}
+    return setting_texts(read | {"target": folder / "releases", "work": folder / "work"})
 
 
 def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[dict[str, Any], AnonymisedTables]:
@@ -116,12 +121,11 @@ def anonymise_tables(frames: Mapping[str, Any], job: Path | GivenJob, settings: 
         given = scratch_job(job)
         tables = _tables_named(given, frames, settings)
         with random_temporary_folder("table") as folder:
-            kinds, places = {}, dict[str, Any](target=folder / "releases", work=folder / "work")
+            kinds, sources = {}, {}
             for number, (name, frame) in enumerate(frames.items()):
-                path = folder / f"table-{number}.parquet"
+                path = sources[f"tables.{name}.source"] = folder / f"table-{number}.parquet"
                 kinds[name] = write_frame(frame, path, raw_linking_columns(tables[name]))
-                places[f"tables.{name}.source"] = {"path": glob.escape(str(path)), "format": "parquet"}
-            published: PublishedTables = run_tables_job(given, (*settings, *setting_texts(places)))
+            published: PublishedTables = run_tables_job(given, (*settings, *_places(folder, sources)))
             manifest = published.manifest.model_dump(mode="json")
             documents = {name: (published.folder / name).read_text("utf-8") for name in ("report.json", "report.html")}
             files = files_by_table(published.manifest.files, published.folder, frames)
@@ -161,12 +165,7 @@ def _tables_named(job: GivenJob, frames: Mapping[str, Any], settings: Sequence[s
     Raises:
         JobError: something does, or its tables are not those that are given.
     """
-    from schemas.reading.job_files import apply_overrides, parse
-
-    data, faults = parse(job.text)
-    if isinstance(data, dict):
-        # What is wrong with a setting is said where the job is read.
-        apply_overrides(data, settings)
+    data, faults = _content(job, settings)
     tables = data.get("tables") if isinstance(data, dict) else None
     if faults or not isinstance(data, dict) or not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
         raise JobError(str(job), faults or ["a job for several tables must name them under tables"])

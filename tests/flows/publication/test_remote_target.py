@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +106,28 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
         assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
 
 
+@pytest.fixture
+def end_before_manifest(anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """End a run when its data files are in the bucket and its manifest is not."""
+
+    def ended(job: Path) -> None:
+        def dies(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Bucket, "download", dies)
+            with pytest.raises(KeyboardInterrupt):
+                anonymise(job, "privacy.k=4")
+
+    return ended
+
+
 @pytest.mark.ci
 def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothing_else(
-    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, end_before_manifest: Callable[[Path], None]
 ) -> None:
-    def dies(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     job = job_to(tmp_path / "job", "changed")
-    with monkeypatch.context() as patch:
-        patch.setattr(Bucket, "download", dies)
-        with pytest.raises(KeyboardInterrupt):
-            anonymise(job, "privacy.k=4")
+    end_before_manifest(job)
     [left] = {name.split("/")[0] for name in listed("changed")}
     objects().pipe_file(f"bucket/changed/people-{'0' * 16}/data/part-00001.parquet", b"of another machine, which is at work")
     [mark] = [name.rsplit("/", 1)[1] for name in listed("changed") if ".staging-" in name]
@@ -133,16 +143,10 @@ def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothin
 
 @pytest.mark.ci
 def test_what_a_killed_publication_left_is_cleared_away_by_a_run_that_is_refused_too(
-    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, end_before_manifest: Callable[[Path], None]
 ) -> None:
-    def dies(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     job = job_to(tmp_path, "unpromised")
-    with monkeypatch.context() as patch:
-        patch.setattr(Bucket, "download", dies)
-        with pytest.raises(KeyboardInterrupt):
-            anonymise(job, "privacy.k=4")
+    end_before_manifest(job)
     assert any("/data/" in name for name in listed("unpromised"))
     with pytest.raises(PrivacyError):
         anonymise(job, "privacy.k=4", "privacy.l={disease: {distinct: 9}}")

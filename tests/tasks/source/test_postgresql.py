@@ -20,6 +20,8 @@ from tasks.store.store import Store
 from tests.jobs import job_of, write_job
 from tests.servers import postgresql
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
@@ -40,7 +42,6 @@ def values(address: str, query: str, types: Mapping[str, str]) -> list[Any]:
         return [value for batch in batches for value in batch.column(0).to_pylist()]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "dtype", "read"),
     [
@@ -55,7 +56,6 @@ def test_a_value_that_a_type_holds_is_read(server: str, value: str, dtype: str, 
     assert values(server, f"SELECT {value} AS q", {"q": dtype}) == [read]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "dtype", "sentence"),
     [
@@ -82,7 +82,6 @@ def test_a_value_that_would_be_another_one_is_refused(server: str, value: str, d
         values(server, f"SELECT {value} AS q", {"q": dtype} if dtype else {})
 
 
-@pytest.mark.slow
 def test_texts_of_a_server_that_writes_them_in_another_encoding_are_read(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said(server, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     latin = server.replace("/postgres?", "/latin?")
@@ -97,7 +96,6 @@ COPY = "COPY (SELECT 1) TO PROGRAM 'true'"
 DO = "DO $$ BEGIN SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE; COMMIT; DROP TABLE kept; END $$"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("query", [COPY, DO, "SELECT 1) TO PROGRAM 'true' --", "SELECT a FROM kept; DROP TABLE kept", "SHOW ALL"])
 def test_nothing_but_a_query_runs(server: str, query: str) -> None:
     said(server, "DROP TABLE IF EXISTS kept", "CREATE TABLE kept AS SELECT 7 AS a")
@@ -108,7 +106,6 @@ def test_nothing_but_a_query_runs(server: str, query: str) -> None:
         values(server, "SELECT", {})
 
 
-@pytest.mark.slow
 def test_rows_of_a_run_that_was_cut_off_are_not_those_of_another_database(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +123,6 @@ def test_rows_of_a_run_that_was_cut_off_are_not_those_of_another_database(
     assert extract_postgresql(job, store).content == first.content
 
 
-@pytest.mark.slow
 def test_rows_of_several_tables_are_kept_beside_each_other_until_each_is_asked_anew(server: str, tmp_path: Path) -> None:
     source = {"connection": {"uri": server}}
     jobs = [load_job(write_job(tmp_path, job_of(source=source | {"query": f"SELECT random() AS q{one}"}))) for one in range(2)]
@@ -148,7 +144,6 @@ def test_rows_of_several_tables_are_kept_beside_each_other_until_each_is_asked_a
     assert set((store.folder / "queries").glob("*.parquet")) == there
 
 
-@pytest.mark.slow
 def test_json_of_more_than_a_value_may_have_is_refused(server: str, tmp_path: Path) -> None:
     query = "SELECT to_json(repeat('x', 16000000)) AS q"
     with rows_of(server, query, {}) as (schema, batches), pytest.raises(ValuesError, match="'q' of 'PostgreSQL' holds values of more"):
