@@ -74,7 +74,8 @@ def meeting_sql(source: str, one: str, other: str) -> str:
 def crossing_sql(source: str, one: str, other: str, meets: tuple[bool, bool] = (False, False)) -> str:
     """Return SQL that says whether two expressions of links tell more together than each by itself.
 
-    They do not where they link the same records, nor where one of them links none: neither in its own column nor in another.
+    They do not where they link the same records, nor where one of them links none: neither in its own column nor in another. Then no record
+    may have that one alone, unless the other links none either: by elimination it is found among records that the other links.
 
     Args:
         source: What is read.
@@ -82,7 +83,11 @@ def crossing_sql(source: str, one: str, other: str, meets: tuple[bool, bool] = (
         other: The same.
         meets: Whether each has values in common with a further column.
     """
-    none = " OR ".join(f"(NOT {met} AND records_of_{name} = {name}s)" for name, met in zip(("one", "other"), meets, strict=True))
+    names = ("one", "other")
+    unlinked = [f"(NOT {met} AND records_of_{name} = {name}s)" for name, met in zip(names, meets, strict=True)]
+    none = " OR ".join(
+        f"({mine} AND (with_{name} = with_both OR {theirs}))" for name, mine, theirs in zip(names, unlinked, unlinked[::-1], strict=True)
+    )
     return f"""
         WITH pairs AS (
             SELECT one, other, count(*) AS records FROM (SELECT {one} AS one, {other} AS other FROM {source})
@@ -90,7 +95,8 @@ def crossing_sql(source: str, one: str, other: str, meets: tuple[bool, bool] = (
         ),
         counted AS (
             SELECT count(*) AS pairs, count(DISTINCT one) AS ones, count(DISTINCT other) AS others, count(one) AS with_one,
-                count(other) AS with_other, coalesce(sum(records) FILTER (one IS NOT NULL), 0) AS records_of_one,
+                count(other) AS with_other, count(*) FILTER (one IS NOT NULL AND other IS NOT NULL) AS with_both,
+                coalesce(sum(records) FILTER (one IS NOT NULL), 0) AS records_of_one,
                 coalesce(sum(records) FILTER (other IS NOT NULL), 0) AS records_of_other
             FROM pairs
         )

@@ -80,6 +80,8 @@ def test_people_share_all_that_joins_show(rows: list[Row], k: int) -> None:
 
 
 @example([("a", "p", "q", 1), ("a", "p", "r", 1), ("b", "s", "q", 2), ("b", "s", "r", 2)], 2)
+@example([("a", None, "p", 0), (None, None, "p", 2), (None, "p", None, 1)], 2)
+@example([("a", None, "p", 1), ("b", None, "p", 1), ("a", None, "q", 2), ("b", None, "q", 2), ("a", "p", None, 3)], 2)
 @given(ROWS, st.integers(1, 4))
 def test_columns_that_do_not_cross_tell_no_more_together(rows: list[Row], k: int) -> None:
     apart: list[Row] = [(q, one, other and other.upper(), person) for q, one, other, person in rows]
@@ -94,7 +96,10 @@ def test_columns_that_do_not_cross_tell_no_more_together(rows: list[Row], k: int
     linked = [[row[place] for row in apart if row[place]] for place in (1, 2)]
     pairs = {row[1:3] for row in apart if row[1] or row[2]}
     same = all(None not in pair for pair in pairs) and all(len(set(one)) == len(pairs) for one in linked)
-    assert crossing == (not same and all(len(set(one)) < len(one) for one in linked))
+    unlinked = [len(set(one)) == len(one) for one in linked]
+    by_itself = [any(row[place] and not row[3 - place] for row in apart) for place in (1, 2)]
+    nothing = [unlinked[at] and (not by_itself[at] or unlinked[1 - at]) for at in range(2)]
+    assert crossing == (not same and not any(nothing))
 
 
 def test_a_grandmother_is_found_over_two_joins() -> None:
