@@ -83,6 +83,7 @@ class Overlap(FrozenModel):
         rounded: Whether fewer than k came or left, so that there are at least ``shared``, and at most ``added`` and ``removed``.
         unmeasured: Why the records at risk were not measured, as the end of a sentence; empty if they were. A figure that was not measured
             is None.
+        exact: Quasi-identifiers of either release that the other one publishes as values. No figure looks at these values.
         most: Upper bounds of how many both sources hold, by what their releases state; None where the releases state the numbers.
             It is not published.
     """
@@ -104,6 +105,7 @@ class Overlap(FrozenModel):
     values_at_risk: int | None = None
     rounded: bool = False
     unmeasured: str = ""
+    exact: tuple[str, ...] = ()
     most: tuple[int, int] | None = Field(default=None, exclude=True)
 
     @property
@@ -117,7 +119,7 @@ class Overlap(FrozenModel):
 
         A figure of None was not measured, or is of values of which neither job promises anything.
         """
-        return self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.values_at_risk or self.unmeasured)
+        return self.shared_at_risk == 0 and not (self.known_at_risk or self.unmeasured or self.exact)
 
     def reported(self) -> Overlap:
         """Return the figures in published form: counts from 1 to k - 1 as k, and shared ones as fewer.
@@ -139,6 +141,16 @@ class Overlap(FrozenModel):
 
     def sentence(self) -> str:
         """Return the warning about the joint risk of both releases, with its reason and counts."""
+        if not self.exact:
+            return self._counted()
+        told = (
+            f"Of {listed(self.exact)}, one of both publishes values and the other takes them to be known. Whoever knows them finds fewer "
+            f"{self.unit}s there. Name {'it' if len(self.exact) == 1 else 'them'} under 'quasi_identifiers' in both jobs."
+        )
+        return f"{self.model_copy(update={'exact': ()})._counted()} {told}"
+
+    def _counted(self) -> str:
+        """Return what the figures say as sentences."""
         shares = f"Release {self.release} shares {'person' if self.by == 'persons' else self.counts}s with this one"
         if self.is_safe:
             return (
@@ -178,10 +190,15 @@ class Overlap(FrozenModel):
 
     def in_short(self) -> str:
         """Return the joint risk of both releases as one line: how many of each kind are below k."""
+        exact = [f"{listed(self.exact)} published as values by one of both and a quasi-identifier of the other"] if self.exact else []
+        return f"{self.release}: {'; '.join([*self._counts_in_short(), *exact])}"
+
+    def _counts_in_short(self) -> list[str]:
+        """Return the parts of the line that say what the figures say."""
         if self.shared is None or self.shared_at_risk is None:
-            return f"{self.release}: not compared ({self.unmeasured})"
-        if self.is_safe:
-            return f"{self.release}: no {self.unit} below k = {self.k:,}{self._kept()}"
+            return [f"not compared ({self.unmeasured})"]
+        if not self.known_at_risk and not self.unmeasured:
+            return [f"no {self.unit} below k = {self.k:,}{self._kept()}"]
         parts = [
             self._part(self.shared_at_risk, self.shared, "in both", "at least"),
             self._part(self.added_at_risk, self.added, "that came since", "at most"),
@@ -190,7 +207,7 @@ class Overlap(FrozenModel):
         below = [f"below k = {self.k:,}: {', '.join(part for part in parts if part)}"] if any(parts) else []
         broken = [f"{self._most(self.values_at_risk, self.unit)} in joint classes that break l or t"] if self.values_at_risk else []
         left = [f"those that left were not compared ({self.unmeasured})"] if self.unmeasured else []
-        return f"{self.release}: {'; '.join([*below, *broken, *left])}"
+        return [*below, *broken, *left]
 
     def _part(self, at_risk: int | None, count: int | None, which: str, bound: str) -> str:
         """Return how many of some records are at risk, as text; empty if none are."""
@@ -320,7 +337,7 @@ def joint_warnings(release: ComparedRelease) -> tuple[str, ...]:
 def composition_warning(release: ComparedRelease) -> str:
     """Return warnings that earlier releases add risk, or that some were not compared; empty without any."""
     unsafe = [one for one in release.compositions if not one.is_safe]
-    at_risk = [one for one in unsafe if (one.known_at_risk if isinstance(one, Overlap) else one.below_k)]
+    at_risk = [one for one in unsafe if (one.known_at_risk or one.exact if isinstance(one, Overlap) else one.below_k)]
     told = []
     if at_risk:
         told.append(

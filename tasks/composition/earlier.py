@@ -61,6 +61,16 @@ class KnownRecords:
         return digested_by(self.run.job, self.source.payload)
 
     @property
+    def exact(self) -> tuple[str, ...]:
+        """Return the names of the columns that are published as values, and not as labels or pseudonyms."""
+        return tuple(sorted({*self.digested.untreated, *self.digested.values}))
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        """Return the names of the quasi-identifiers, in the order of the job."""
+        return tuple(qid.name for qid in self.run.job.columns.quasi_identifiers)
+
+    @property
     def person_columns(self) -> Columns:
         """Return name and kind of each source column that names persons, as pairs."""
         return self.with_kinds(self.run.job.columns.person)
@@ -146,6 +156,7 @@ class Earlier(NamedTuple):
         untold: Why it cannot be compared, as the end of a sentence; empty if it can, as far as is known.
         doubtful: Whether the sketches have nothing in common, although the records outside them may.
         unread: Whether its sketch was not read, so that it is only known to have the same columns.
+        exact: Quasi-identifiers of either release that the other one publishes as values.
     """
 
     release: str
@@ -160,6 +171,7 @@ class Earlier(NamedTuple):
     doubtful: bool = False
     unread: bool = False
     most: int | None = None
+    exact: tuple[str, ...] = ()
 
 
 def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most_related: int | None = None) -> Iterator[Earlier]:
@@ -211,8 +223,16 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
     Without sketches it is returned if it may share records.
     """
     persons = bool(entry.person) and entry.person == known.person_columns
+    exact = ({*entry.qids} & {*known.exact}) | ({*entry.exact} & {*known.quasi_identifiers})
     found = Earlier(
-        entry.release, entry.k, entry.records, linkage_key=entry.linkage_key, persons=persons, work=Path(entry.work), most=entry.most
+        entry.release,
+        entry.k,
+        entry.records,
+        linkage_key=entry.linkage_key,
+        persons=persons,
+        work=Path(entry.work),
+        most=entry.most,
+        exact=tuple(sorted(exact)),
     )
     if entry.key != registry.key:
         return found._replace(untold="the key of the registry is another one now, so that its records are not known again")
@@ -222,8 +242,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
         found = found._replace(linkage_key=())
         if not persons:
             # A query for other columns, say. Records cannot be told to be the same ones, and neither to be others.
-            qids = {qid.name for qid in known.run.job.columns.quasi_identifiers}
-            alike = files or qids <= set(entry.columns) or set(entry.qids) <= set(known.kinds)
+            alike = files or {*known.quasi_identifiers} <= set(entry.columns) or set(entry.qids) <= set(known.kinds)
             return found._replace(untold=OTHER_COLUMNS) if alike else None
     if files:
         return found._replace(

@@ -66,7 +66,8 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     most = None
     if (known.most, earlier.most) != (None, None):
         most = known.most or source.records, earlier.most or earlier.records
-    overlap = known.overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold, most=most)
+    k = min(job.privacy.k, earlier.k)
+    overlap = known.overlap(release=earlier.release, k=k, unmeasured=earlier.untold, most=most, exact=earlier.exact)
     if earlier.files and earlier.is_reported:
         shared = sum(file.rows for file in source.files if file.digest in earlier.files)
         overlap = overlap.model_copy(update={"shared": shared, "added": source.records - shared, "removed": earlier.records - shared})
@@ -102,7 +103,8 @@ def register_release(records: KnownRecords, release: str, registry: ReleaseRegis
         linkage_key=records.columns,
         person=records.person_columns,
         columns=tuple(source.columns.names),
-        qids=tuple(qid.name for qid in job.columns.quasi_identifiers),
+        qids=records.quasi_identifiers,
+        exact=records.exact,
         sketch="",
         reach=(sketches.records.reach, sketches.persons.reach),
         key="",

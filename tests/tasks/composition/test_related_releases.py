@@ -131,8 +131,7 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
     columns: str, qids: str, file: str, alike: bool
 ) -> None:
     """This source has the columns a and b, which are its quasi-identifiers."""
-    job = SimpleNamespace(columns=SimpleNamespace(quasi_identifiers=[SimpleNamespace(name=name) for name in "ab"]))
-    known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, run=SimpleNamespace(job=job), source=None)
+    known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, quasi_identifiers=("a", "b"), exact=(), source=None)
     entry: Any = SimpleNamespace(
         most=None,
         release="people-1",
@@ -144,6 +143,7 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
         key="K",
         columns=tuple(columns),
         qids=qids,
+        exact=(),
         files=(file,),
     )
     registry: Any = SimpleNamespace(key="K", keyed_files=lambda _source: {"f": "plain"})
@@ -297,6 +297,8 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
         source=source,
         columns=(("q", "text"),),
         person_columns=(),
+        quasi_identifiers=("q",),
+        exact=("dx",),
         most=9,
         sketches=lambda columns: {known.columns: mine}[columns],
     )
@@ -304,6 +306,7 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
     entry = overlaps.register_release(known, "people-1", registry, ["f"])
     assert bool(entry.place) == is_folder
     assert (entry.k, entry.records, entry.most, entry.qids, entry.columns, entry.key_families) == (3, 7, 9, ("q",), ("q",), ("f",))
+    assert entry.exact == ("dx",)
     assert (entry.files, entry.reach, entry.published) == (tuple(registry.keyed_file_digests(source)), (mine.records.reach, 1.0), False)
     found = registry.sketches_of(entry)
     assert found is not None
@@ -314,11 +317,13 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
 def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs: str, common: str, is_reported: bool) -> None:
     registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
     mine, other = (SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=1) for digest in names]) for names in ("ab", theirs))
-    known: Any = SimpleNamespace(source=mine, person_columns=(("who", "text"),), kinds={"q": "text", "who": "text"}, run=None)
+    kinds = {"q": "text", "who": "text"}
+    known: Any = SimpleNamespace(source=mine, person_columns=(("who", "text"),), kinds=kinds, quasi_identifiers=(), exact=("q", "z"))
     said: dict[str, Any] = {"files": tuple(registry.keyed_file_digests(other)), "linkage_key": (("q", "text"),), "key": registry.key}  # type: ignore[arg-type]
-    found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),)), registry, None)
+    found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),), qids=("q",)), registry, None)
     assert found is not None
     assert (found.files, found.is_reported, found.persons, found.linkage_key) == (frozenset(common), is_reported, True, (("q", "text"),))
+    assert found.exact == ("q",)
     unread = earlier._related(known, registered(tmp_path, **said | {"files": ()}), registry, None)
     assert unread is not None
     assert (unread.unread, unread.files, unread.persons) == (True, frozenset(), False)
@@ -353,6 +358,7 @@ PAIRS = st.builds(
     values_at_risk=st.none() | COUNTS,
     rounded=st.booleans(),
     unmeasured=st.sampled_from(["", "its artefacts are gone"]),
+    exact=st.sampled_from([(), ("town",)]),
 )
 JOINS = st.builds(
     Joined,
@@ -369,8 +375,9 @@ JOINS = st.builds(
 def test_a_short_line_states_each_count_at_risk_and_no_other(pair: Overlap) -> None:
     line = pair.in_short()
     assert line.startswith("people-1: ")
+    assert ("'town' published as values" in line) == bool(pair.exact)
     if pair.shared_at_risk is None:
-        assert line == f"people-1: not compared ({pair.unmeasured})"
+        assert line.startswith(f"people-1: not compared ({pair.unmeasured})")
         return
     for count, which in ((pair.shared_at_risk, "in both"), (pair.added_at_risk, "that came"), (pair.removed_at_risk, "that left since")):
         assert (which in line) == bool(count)
@@ -378,7 +385,7 @@ def test_a_short_line_states_each_count_at_risk_and_no_other(pair: Overlap) -> N
             [part] = [one for one in re.split(r"[,;] |: ", line) if which in one]
             assert re.findall(r"\d+", part)[0] == str(count)
     assert ("break l or t" in line) == bool(pair.values_at_risk)
-    assert ("no record below" in line or "no person below" in line) == pair.is_safe
+    assert ("no record below" in line or "no person below" in line) == pair.model_copy(update={"exact": ()}).is_safe
     assert pair.is_safe or not pair.unmeasured or pair.unmeasured in line
 
 
@@ -386,7 +393,7 @@ def test_a_short_line_states_each_count_at_risk_and_no_other(pair: Overlap) -> N
 def test_a_release_is_warned_of_where_a_comparison_is_unsafe_or_missing(compositions: list[Overlap | Joined], older: int) -> None:
     told = composition_warning(SimpleNamespace(compositions=compositions, unmeasured_overlaps=older))
     assert bool(told) == (older > 0 or not all(one.is_safe for one in compositions))
-    at_risk = [one for one in compositions if (one.known_at_risk if isinstance(one, Overlap) else one.below_k)]
+    at_risk = [one for one in compositions if (one.known_at_risk or one.exact if isinstance(one, Overlap) else one.below_k)]
     assert ("tells more than alone" in told) == bool(at_risk)
     assert older == 0 or "Not all earlier releases" in told
     assert not any(one.unmeasured for one in compositions) or "Not all earlier releases" in told

@@ -1,0 +1,70 @@
+"""What two releases reveal where one takes a column for known that the other publishes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from schemas.errors.refusals import OverlapError
+from schemas.release.increments import Overlap
+from tests.conftest import Anonymise
+
+LABELS = {"a": {"quasi_identifiers": [{"name": "a", "hierarchy": {"widths": [1, 10]}}]}, "both": {"quasi_identifiers": []}}
+LABELS["both"]["quasi_identifiers"] = [*LABELS["a"]["quasi_identifiers"], {"name": "b", "hierarchy": {"widths": [1, 10]}}]
+PSEUDONYM = {"name": "b", "treatment": {"hash": {"key": {"file": "key"}}}}
+
+
+def job_in(folder: Path, name: str, columns: dict[str, Any], **parts: Any) -> Path:
+    """Write a job over sixty people, of whom every a holds ten and every b six."""
+    if not (folder / "people.parquet").exists():
+        rows = [{"pid": row, "a": row // 10, "b": row % 10, "dx": ["flu", "hiv", "asthma"][row % 3]} for row in range(60)]
+        pq.write_table(pa.Table.from_pylist(rows), folder / "people.parquet")
+        (folder / "key").write_text("a key of more than thirty-two characters\n")
+    job = {
+        "version": 1, "name": name, "source": {"path": "people.parquet"}, "columns": {"identifiers": ["pid"], **columns},
+        "privacy": {"k": 5}, "method": {"name": "skald"}, "suppression": {"limit": 0.5}, "memory": "200MB", "target": f"releases/{name}",
+    }  # fmt: skip
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(job | parts, sort_keys=False))
+    return path
+
+
+def exact_of(anonymise: Anonymise, first: Path, second: Path) -> Overlap:
+    anonymise(first)
+    [overlap] = anonymise(second).manifest.overlaps or ()
+    return overlap
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("known_first", [True, False])
+@pytest.mark.parametrize("role", ["sensitive", "insensitive"])
+def test_a_column_that_one_release_takes_for_known_and_another_publishes_is_told(
+    anonymise: Anonymise, tmp_path: Path, role: str, known_first: bool
+) -> None:
+    sensitive = {"sensitive": ["dx"]}
+    known = job_in(tmp_path, "known", LABELS["both"] | sensitive)
+    shown = job_in(
+        tmp_path, "shown", LABELS["a"] | ({"sensitive": ["dx", "b"]} if role == "sensitive" else sensitive | {"insensitive": ["b"]})
+    )
+    first, second = (known, shown) if known_first else (shown, known)
+    overlap = exact_of(anonymise, first, second)
+    assert (overlap.exact, overlap.is_safe) == (("b",), False)
+    assert "Of 'b', one of both publishes values" in overlap.sentence()
+    assert "'b' published as values by one of both" in overlap.in_short()
+    with pytest.raises(OverlapError, match="Of 'b', one of both publishes values"):
+        anonymise(second, "overlaps=refuse")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("columns", [{"identifiers": ["pid", "b"]}, {"identifiers": ["pid", PSEUDONYM]}, {}])
+def test_a_column_that_is_not_published_or_known_to_both_is_not_told(anonymise: Anonymise, tmp_path: Path, columns: dict[str, Any]) -> None:
+    qids = LABELS["a"] if columns else LABELS["both"]
+    first = job_in(tmp_path, "first", LABELS["both"] | {"sensitive": ["dx"]})
+    second = job_in(tmp_path, "second", qids | {"sensitive": ["dx"]} | columns)
+    overlap = exact_of(anonymise, first, second)
+    assert overlap.exact == () and "publishes values" not in overlap.sentence()
