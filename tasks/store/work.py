@@ -39,6 +39,7 @@ from tasks.store.work_folder import (
     FolderWork,
     check_folders_disjoint,
     check_own_work_folder,
+    clear_staging,
     make_work_folder,
     remove_own_work,
 )
@@ -180,12 +181,17 @@ def _locked(folder: Path) -> Iterator[Path]:
 
 
 def clean_work(job: Job) -> CleanOutcome:
-    """Remove a job's work; return the bytes freed and entries that stay; raise while a run uses it."""
+    """Remove a job's work and what killed runs left in its target; return the bytes and entries left.
+
+    Raises ``WorkError`` while a run uses the work.
+    """
     place = work_of(job)
     if isinstance(place, Bucket):
         check_folders_disjoint(job)
         return clear_bucket(place)
     with idle_folder(job) as work:
+        if work:
+            clear_staging(job)
         return remove_own_work(work) if work else CleanOutcome(0, 0, 0)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from schemas.job.job import load_job
+from tasks.store.work_folder import staging_prefix
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people, people_job
 
@@ -86,8 +88,12 @@ def test_clean_removes_what_a_run_made_and_leaves_and_tells_what_it_did_not(dire
     (kept / "notes.txt").write_text("mine")
     (kept / "artifacts" / "link").symlink_to(outside)
     (kept / "spill").symlink_to(outside)
+    # A run that was killed had written this much of a release.
+    staged = tmp_path / "releases" / f"{staging_prefix(load_job(job))}people-1"
+    (staged / "data").mkdir(parents=True)
     done = direct("clean", job)
     assert done.returncode == 0, done.stderr
+    assert not staged.exists()
     assert f"1 entry stays in '{kept}', as SKALD did not make it." in done.stdout
     assert sorted(path.name for path in kept.iterdir()) == [".skald-work", "notes.txt"]
     assert [path.read_text() for path in outside.iterdir()] == ["mine"]
