@@ -296,3 +296,17 @@ def test_persons_of_one_file_whose_keys_two_jobs_read_otherwise_are_no_others(tm
         tables(path, ("overlaps=refuse",))
     [overlap] = tables(path, ()).manifest.overlaps or ()
     assert (overlap.unmeasured, overlap.is_safe) == (OTHERWISE_READ, False)
+
+
+def test_a_value_of_one_release_of_tables_that_another_takes_for_known_is_told(tmp_path: Path) -> None:
+    (tmp_path / "person.csv").write_text("pid,a,b\n" + "".join(f"{row},{row // 10},{row % 10}\n" for row in range(60)))
+    (tmp_path / "visit.csv").write_text("pid,cost\n" + "".join(f"{row},{row % 7}\n" for row in range(60)))
+    tables(job_on_csv(tmp_path, "one", "b"), ())
+    path = job_on_csv(tmp_path, "two", "a")
+    written = yaml.safe_load(path.read_text())
+    written["tables"]["person"]["columns"] |= {"identifiers": [], "insensitive": ["b"]}
+    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    [overlap] = tables(path, ()).manifest.overlaps or ()
+    assert (overlap.exact, overlap.is_safe) == (("b",), False)
+    [again] = tables(job_on_csv(tmp_path, "three", "b"), ()).manifest.overlaps[:1]  # type: ignore[index]
+    assert again.exact == ("b",)
