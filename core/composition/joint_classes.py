@@ -341,6 +341,28 @@ def source_values_sql(table: str, column: int, *, count_persons: bool) -> str:
     return f"SELECT {value} AS value, {times} AS times FROM {rows} AS records WHERE {there} GROUP BY ALL ORDER BY value"
 
 
+def grouped_values_sql(column: int, k: int, *, means: bool, count_persons: bool) -> str:
+    """Return SQL that counts records or persons whose two published values of a column fewer than k share.
+
+    Each release publishes a value of at least k people: a group. Whoever lays both side by side sees what two groups have in common. Of
+    means the difference of their sums is known too, and so what only one of both is the mean of.
+
+    Args:
+        column: A column whose values differ from those of the source in both.
+        means: Whether both publish means.
+        count_persons: Whether persons are counted; each record of no person counts then too.
+    """
+    unit = "count(DISTINCT nullif(person, 0))" if count_persons else "count(*)"
+    nobody = " + count(*) FILTER (person = 0)" if count_persons else ""
+    mine, theirs = (f"CASE WHEN {side} = {ABSENT} THEN 0 ELSE {name}_{column} END" for side, name in (("a", "value"), ("b", "their_value")))
+    return f"""
+        WITH pairs AS (SELECT {mine} AS mine, {theirs} AS theirs, person FROM {JOINED} WHERE NOT changed),
+        rare AS (SELECT mine, theirs FROM pairs GROUP BY ALL HAVING {unit} < {k:d})
+        SELECT ({unit}{nobody})::BIGINT FROM pairs SEMI JOIN rare USING (mine, theirs)
+        WHERE mine <> 0 {"OR" if means else "AND"} theirs <> 0
+    """
+
+
 def persons_with_values_sql(table: str, column: int) -> str:
     """Return SQL that counts the persons of the complete source who have a value of a column, or its null."""
     return f"SELECT count(DISTINCT person) FROM {table} WHERE value_{column} IS NOT NULL AND person <> 0"

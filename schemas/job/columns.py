@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, TypeAdapter, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
-from schemas.job.identifiers import EXACT, Entry, Identifier, Publish, Way, canonical_way, checked_identifiers
+from schemas.job.identifiers import EXACT, SHARED, Entry, Identifier, Publish, Way, canonical_way, checked_identifiers, counts_people
 from schemas.job.source import Paths
 from schemas.reading.model import EntriesOf, LaterJsonSchema, StrictModel, fault
 from schemas.registry.hierarchy_kinds import Hierarchy
@@ -284,6 +284,11 @@ class Columns(StrictModel):
     def ways(self) -> dict[str, Way]:
         """Form of publication by column, for columns that are not published unchanged."""
         return self._ways
+
+    @property
+    def grouped(self) -> dict[str, bool]:
+        """Columns whose published values are those of enough people, each with whether these are means."""
+        return {name: way != SHARED for name, way in self._ways.items() if counts_people(way)}
 
     @property
     def recounted_value_columns(self) -> list[str]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
-from schemas.job.identifiers import counts_people
 from schemas.job.method import METHODS
 from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
@@ -54,7 +53,7 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
     if refuse and (pairs or joins):
         releases = max(len(pairs), *(one.releases for one in joins), 0)
         told = [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)]
-        replays = METHODS[job.method.name].replays and not job.is_of_several and not any(map(counts_people, job.columns.ways.values()))
+        replays = METHODS[job.method.name].replays and not job.is_of_several and not job.columns.grouped
         raise OverlapError.refused(releases, told, replays=replays, linked=bool(joins))
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 

@@ -63,6 +63,7 @@ class Entry(FrozenModel):
         digested: Columns whose digests ``parts`` hold, as ``DigestedColumns`` has them, with the kind of values; None in older entries.
         by_source: Whether these digests are of values of the source; in older entries they are of published values.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
+        grouped: Columns whose published values are those of enough people, each with whether these are means.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
         seal: The seal of its manifest, its SHA-256; a release that was changed or made anew no longer matches it.
     """
@@ -81,6 +82,7 @@ class Entry(FrozenModel):
     digested: tuple[Kinds, Kinds, Kinds] | None = None
     by_source: bool = False
     promised: dict[str, dict[str, Any]] | None = None
+    grouped: dict[str, bool] = {}
     untold: str = ""
     seal: str = ""
 
@@ -126,6 +128,7 @@ def write_entry(
         digested=(digested[0], digested[1], digested[2]) if digested else None,
         by_source=True,
         promised=promises_by_column(job),
+        grouped=job.columns.grouped,
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),

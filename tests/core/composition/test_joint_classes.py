@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import product
 from random import Random
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from core.composition.joint_classes import (
     common_persons_sql,
     equal_record_count_sql,
     equal_records_sql,
+    grouped_values_sql,
     joined_records_sql,
     joint_classes_sql,
     joint_values_sql,
@@ -117,6 +118,33 @@ def test_joint_classes_with_too_few_values_are_those_that_a_look_at_every_record
         [(found,)] = database.execute(values_at_risk_sql(count_persons=persons)).fetchall()
     sides = seen(both[0], "mine", identity), seen(both[1], "theirs", identity)
     assert found == without_values(*sides, least, persons=persons, again=identity.persons)
+
+
+VALUES = st.none() | st.integers(0, 2)
+
+
+@given(st.lists(st.tuples(VALUES, VALUES, st.integers(0, 3)), max_size=12), st.integers(1, 4), st.booleans(), st.booleans())
+def test_two_values_of_groups_are_those_of_enough_or_whose_they_are_is_counted(
+    records: list[tuple[int | None, int | None, int]], k: int, means: bool, persons: bool
+) -> None:
+    """The values of each record in this release and in the other: none where it is absent, 0 for a null."""
+    mine, theirs = (
+        [Row(number, 0, False, record[2], 0, record[side]) for number, record in enumerate(records) if record[side] is not None]
+        for side in (0, 1)
+    )
+    cells: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for here, there, person in records:
+        if (here, there) != (None, None):
+            cells[here or 0, there or 0].append(person)
+    expected: list[object] = []
+    for (here, there), whose in cells.items():
+        size = len({*whose} - {0}) if persons else len(whose)
+        if size < k and (here or there if means else here and there):
+            expected += whose
+    found = asked(
+        grouped_values_sql(0, k, means=means, count_persons=persons), mine, theirs, RecordMatching(contents=True, persons=False, values=1)
+    )
+    assert found == [(len({*expected} - {0}) + expected.count(0) if persons else len(expected),)]
 
 
 @given(both=releases)

@@ -121,6 +121,43 @@ def test_what_publish_makes_of_a_value_is_no_change_of_it(anonymise: Anonymise, 
     assert (last.added, last.removed) == (1, 1)
 
 
+def pays_of(release: Path) -> list[float]:
+    return sorted(pq.read_table(release / "data")["pay"].to_pylist())
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("role", ["sensitive", "insensitive"])
+def test_who_is_known_by_the_difference_of_two_means_is_counted(anonymise: Anonymise, tmp_path: Path, role: str) -> None:
+    """Twelve pays lie far apart by fives, sixes or sevens, so that groups of five and of six differ by one person."""
+    rows = [row | {"pay": 1_000_000 * (number // 6) + number % 6} for number, row in enumerate(people())]
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+
+    def job(name: str, way: object) -> Path:
+        path = job_in(tmp_path, name, person=False)
+        written = yaml.safe_load(path.read_text())
+        written["columns"][role].append({"name": "pay", "publish": way})
+        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        return path
+
+    first = anonymise(job("first", {"microaggregate": 6}))
+    assert pays_of(first.folder)[::6] == [1_000_000 * place + 2.5 for place in range(10)]
+    # The same groups of the same people tell nothing more.
+    [same] = anonymise(job("same", {"microaggregate": 5})).untold.overlaps or ()
+    assert (same.grouped_at_risk, same.is_safe) == (0, True)
+    # A person more in one group: seven times the mean less six times the other is the pay of that person.
+    rows.append(rows[0] | {"pid": "p60", "b": 77, "pay": 9})
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    later = anonymise(job("first", {"microaggregate": 6}))
+    assert 7 * pays_of(later.folder)[0] - 6 * pays_of(first.folder)[0] == 9
+    found = {one.release: one.grouped_at_risk for one in later.untold.overlaps or ()}
+    assert set(found.values()) == {1}
+    with pytest.raises(OverlapError, match="differences of means may give single values away"):
+        anonymise(job("third", {"microaggregate": 6}), "overlaps=refuse")
+    # Values of enough people each are no sums, and who came has one of theirs.
+    [newest, *_] = anonymise(job("shared", "shared")).untold.overlaps or ()
+    assert newest.grouped_at_risk == 0
+
+
 @pytest.mark.ci
 @pytest.mark.few(2)
 @pytest.mark.parametrize(

@@ -34,9 +34,12 @@ class Compared:
     """What is asked of both sides, for releases of which nothing but columns is known."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.job = job_of_notes()
         self.asked: list[DigestedColumns] = []
-        self._entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}})
-        monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self._entry)
+        self.entry = SimpleNamespace(
+            untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}}, by_source=True, grouped={}
+        )
+        monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self.entry)
         self.places: list[Any] = []
         self.here: list[Any] = []
         self.there = {"members"}
@@ -48,7 +51,7 @@ class Compared:
         return compared
 
     def with_theirs(self, untreated: Columns, kept: Columns, *, linked: bool = True, work: Path | None = None) -> Any:
-        job = job_of_notes()
+        job = self.job
         store = SimpleNamespace(is_complete=lambda artifact: artifact in self.there)
         run = SimpleNamespace(job=job, store=store, spill="spill", domain=None)
 
@@ -65,7 +68,7 @@ class Compared:
             count_in_files=len,
         )
         earlier: Any = SimpleNamespace(release="people-1", work=work, linkage_key=("q",) if linked else (), persons=False, files="ff")
-        self._entry.digested = (NAMES, untreated, kept)
+        self.entry.digested = (NAMES, untreated, kept)
         return by_contents.figures_by_contents(known, earlier, 2)
 
 
@@ -154,6 +157,19 @@ def test_values_have_the_numbers_of_their_digests_on_either_side(compared: Compa
     assert found.mine.values == (0, 1, None, None)
     assert found.theirs.values == (1, 2, 0, 3)
     assert (found.by_contents, found.by_persons, found.k, found.in_files) == (False, False, 2, 2)
+
+
+def test_values_of_groups_are_compared_where_both_publish_them_and_as_means_where_both_do(compared: Compared) -> None:
+    publish = {"s": "shared", "score": {"microaggregate": 3}, "other": {"round": 10}}
+    columns = {"sensitive": [{"name": name, "publish": way} for name, way in publish.items()]}
+    qids = [{"name": "q", "hierarchy": {"prefix": [1]}}]
+    compared.job = Job.model_validate(job_of(columns=columns | {"quasi_identifiers": qids}, privacy={"k": 2}))
+    compared.entry.grouped = {"score": True, "s": True, "other": True}
+    kept = (("s", "text"), ("score", "real"), ("other", "text"))
+    found = compared.with_theirs((), kept)
+    assert [(found.promises.columns[number], means) for number, means in found.grouped] == [("s", False), ("score", True)]
+    found = compared.with_theirs((), kept[1:])
+    assert [(found.promises.columns[number], means) for number, means in found.grouped] == [("score", True)]
 
 
 def test_two_releases_that_nothing_links_have_nothing_in_common(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -34,9 +34,8 @@ def records(*digests: int) -> Sketch:
 
 def known_of(folder: Path, replayed: str | None = None, *, kinds: tuple[str, ...] = ("q",), address: str | None = None) -> Any:
     """A source of the one file ``a``, by a job of the quasi-identifier ``q``."""
-    columns = SimpleNamespace(quasi_identifiers=[SimpleNamespace(name="q")])
     job = SimpleNamespace(
-        privacy=SimpleNamespace(k=9), columns=columns, replay=replayed and SimpleNamespace(name=replayed), target_path=folder,
+        privacy=SimpleNamespace(k=9), replay=replayed and SimpleNamespace(name=replayed), target_path=folder,
         target_address=address,
     )  # fmt: skip
     source = SimpleNamespace(files=[SimpleNamespace(digest="a", rows=4)])
@@ -47,6 +46,8 @@ def known_of(folder: Path, replayed: str | None = None, *, kinds: tuple[str, ...
         kinds=dict.fromkeys(kinds, "text"),
         columns=KEY,
         person_columns=(),
+        quasi_identifiers=("q",),
+        exact=(),
         sketches={KEY: mine}.get,
     )
 
@@ -172,6 +173,7 @@ def artifact(step: str) -> Artifact:
 @pytest.mark.parametrize("is_recoded", [True, False])
 def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, is_recoded: bool) -> None:
     columns = {"quasi_identifiers": [{"name": name, "hierarchy": {"prefix": [1]}} for name in "qr"], "sensitive": ["s"]}
+    columns["insensitive"] = ["note", {"name": "pay", "publish": {"microaggregate": 2}}]
     job = Job.model_validate(job_of(columns=columns, privacy={"k": 2, "l": {"s": {"distinct": 2}}}, target=str(tmp_path)))
     recoding = RecodingArtifacts(outcome=artifact("outcome"), cells=artifact("cells"), classes=artifact("classes"))
     run: Any = SimpleNamespace(job=job, store=Store(tmp_path), recoded=(artifact("domain"), recoding) if is_recoded else None)
@@ -189,7 +191,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
         "names": ("q", "r", "s"), "hierarchies": hierarchy_digests(job), "settings": settings_of(job), "code": STEP.key(), "untold": "",
         "recoded": Recoded(domain=artifact("domain"), recoding=recoding, intervals=job.intervals) if is_recoded else None,
         "people": persons.people, "classes": persons.classes, "parts": tuple(parts), "digested": tuple(digested) if digested else None,
-        "by_source": True, "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal,
+        "by_source": True, "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal, "grouped": {"pay": True},
     }  # fmt: skip
     assert found.is_readable
     # It counts where the release is published, and only for the release that it is of.
