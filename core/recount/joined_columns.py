@@ -199,9 +199,13 @@ def joined_counts_sql(
     """
     person = "person" if person_pseudonyms else "link"
     held = " UNION ALL ".join(
-        f"SELECT link_{number} AS link, person, {_member(number)} AS member, records FROM {ROWS}" for number in range(link_count)
+        f"SELECT {number} AS place, link_{number} AS link, person, {_member(number)} AS member, records FROM {ROWS}"
+        for number in range(link_count)
     )
     others = "0" if person_pseudonyms or not unlinked_are_persons else "records"
+    # A record may lack the pseudonyms of several columns, and is one person all the same.
+    by_place = "(SELECT coalesce(max(others), 0) FROM (SELECT sum(others) AS others FROM exposed GROUP BY place))::BIGINT"
+    left_over = "(SELECT count(DISTINCT person) FILTER (NOT linked) FROM exposed)" if person_pseudonyms else by_place
     whose = f"person IS DISTINCT FROM {NOBODY}"
     unexpected = "0"
     if person_pseudonyms:
@@ -215,14 +219,15 @@ def joined_counts_sql(
             FROM (SELECT DISTINCT link, person, member FROM held WHERE link IS NOT NULL AND {whose}) GROUP BY link, person
         ),
         shared AS (
-            SELECT own, person, bool_or(linked) AS linked, sum(others) AS others FROM (
-                SELECT own, person, true AS linked, 0 AS others FROM linked UNION ALL
-                SELECT {_set_digest("member")}, person, false, {others} FROM held WHERE link IS NULL AND {whose}
-            ) GROUP BY ALL
+            SELECT own, person, bool_or(linked) AS linked, sum(others) AS others, max(place) AS place FROM (
+                SELECT own, person, true AS linked, 0 AS others, NULL AS place FROM linked UNION ALL
+                SELECT {_set_digest("member")}, person, false, {others}, place FROM held WHERE link IS NULL AND {whose}
+            ) GROUP BY own, person
         ),
-        counted AS (SELECT own, count(person) + sum(others) AS people FROM shared GROUP BY ALL HAVING bool_or(linked)),
+        counted AS (SELECT own, count(person) + sum(others) AS people, bool_or(linked) AS has_link FROM shared GROUP BY ALL),
         exposed AS (FROM shared SEMI JOIN (FROM counted WHERE people < {k:d}) USING (own))
-        SELECT (SELECT count(DISTINCT person) FROM linked), (SELECT count(DISTINCT seen) FROM {SEEN}), coalesce(min(people), 0)::BIGINT,
-            (SELECT count(DISTINCT person) FROM exposed WHERE linked), count(*) FILTER (people < {k:d}), {unexpected}
+        SELECT (SELECT count(DISTINCT person) FROM linked), (SELECT count(DISTINCT seen) FROM {SEEN}),
+            coalesce(min(people) FILTER (has_link), 0)::BIGINT, (SELECT count(DISTINCT person) FROM exposed WHERE linked),
+            count(*) FILTER (people < {k:d} AND (has_link OR people > 0)), {left_over}, {unexpected}
         FROM counted
     """

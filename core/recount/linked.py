@@ -2,7 +2,8 @@
 
 Equal pseudonyms show which records belong together. An attacker who knows one person's quasi-identifiers in every record looks for a
 pseudonym with just these combinations. As many persons fit as share that set, and have the same of its combinations themselves where
-a pseudonym is that of several; each of the combinations alone would fit more.
+a pseudonym is that of several; each of the combinations alone would fit more. A record without a pseudonym has one combination. It may be
+all that is left of these when the links of the others are followed.
 
 `core.recount.joined_columns` counts what several columns with equal pseudonyms show together.
 """
@@ -18,7 +19,7 @@ from schemas.errors.base import counted, listed, verb_of
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
 from schemas.registry.treatment_kinds import treatment_kind
-from schemas.release.manifest import MASK, Manifest
+from schemas.release.manifest import MASK, Manifest, left_over_clause
 
 DIGEST = "md5_number(combination::VARCHAR)"
 
@@ -36,7 +37,8 @@ class LinkCount:
         sets: Different sets of combinations.
         smallest: How many people share the set that fewest share; 0 if no person has a pseudonym.
         below_k: People who share one of theirs with fewer than k.
-        failing: Sets that fewer than k people share.
+        failing: Sets that fewer than k people share, and combinations in which fewer than k are left over.
+        left_over: People without a pseudonym who share a combination with fewer than k, apart from those whom links show elsewhere too.
         unexpected: Pseudonyms in combinations of which the private file says otherwise.
     """
 
@@ -47,6 +49,7 @@ class LinkCount:
     smallest: int
     below_k: int
     failing: int
+    left_over: int
     unexpected: int
 
     @property
@@ -133,11 +136,13 @@ def linked_sql(
                 SELECT size, digest, {own} AS own, {person} AS person, true AS linked, 0 AS others FROM sets {whose} UNION ALL {loose}
             ) GROUP BY ALL
         ),
-        counted AS (SELECT size, digest, own, count(person) + sum(others) AS people FROM shared GROUP BY ALL HAVING bool_or(linked)),
+        counted AS (
+            SELECT size, digest, own, count(person) + sum(others) AS people, bool_or(linked) AS has_link FROM shared GROUP BY ALL),
         exposed AS (FROM shared SEMI JOIN (FROM counted WHERE people < {k:d}) USING (size, digest, own))
-        SELECT (SELECT count(person) FROM (SELECT DISTINCT person FROM shared WHERE linked)), count(DISTINCT (size, digest)),
-            coalesce(min(people), 0)::BIGINT, (SELECT count(person) FROM (SELECT DISTINCT person FROM exposed WHERE linked)),
-            count(*) FILTER (people < {k:d}), {unexpected}
+        SELECT (SELECT count(person) FROM (SELECT DISTINCT person FROM shared WHERE linked)),
+            count(DISTINCT (size, digest)) FILTER (has_link), coalesce(min(people) FILTER (has_link), 0)::BIGINT,
+            (SELECT count(person) FROM (SELECT DISTINCT person FROM exposed WHERE linked)), count(*) FILTER (people < {k:d}),
+            (SELECT count(DISTINCT person) FILTER (NOT linked) + coalesce(sum(others), 0) FROM exposed)::BIGINT, {unexpected}
         FROM counted
     """
 
@@ -206,7 +211,7 @@ def link_faults(job: Job, linked: Sequence[LinkCount]) -> list[str]:
     return [
         f"{listed(one.columns)} shows which records belong together: {one.below_k:,} of {one.people:,} "
         f"{verb_of(one.below_k, 'share')} the set of combinations that "
-        f"theirs are in with fewer than k = {job.privacy.k:,}"
+        f"theirs are in with fewer than k = {job.privacy.k:,}{left_over_clause(one.left_over)}"
         for one in exposing_links(job, linked)
     ]
 
@@ -222,7 +227,7 @@ def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> li
         return ["the manifest does not say truly which columns show which records belong together"]
     faults = []
     for said, held in zip(manifest.linked, linked, strict=True):
-        names = ("people", "sets", "smallest", "below_k") if held.known else ("sets",)
+        names = ("people", "sets", "smallest", "below_k", "left_over") if held.known else ("sets",)
         faults += [
             f"the manifest says linked {listed(said.columns)} {name} = {getattr(said, name):,}, the files hold {getattr(held, name):,}"
             for name in names

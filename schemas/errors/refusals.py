@@ -11,15 +11,17 @@ class LinkedError(PrivacyError):
     """Raised when the linked records of one person would disclose more than the job allows."""
 
     @classmethod
-    def below_k(cls, columns: Sequence[str], below: int, people: int, smallest: int, k: int, unit: str, remedy: str) -> LinkedError:
+    def below_k(
+        cls, columns: Sequence[str], below: int, people: int, smallest: int, k: int, unit: str, left_over: str, remedy: str
+    ) -> LinkedError:
         """Fewer than k people share the set of classes of their linked records.
 
-        ``remedy`` is what would keep k.
+        ``left_over`` is a clause on who has no link, ``remedy`` what would keep k.
         """
         return cls(
             f"The pseudonyms of {listed(columns)} show which records belong together: {counted(below, unit)} of {people:,} "
             f"{verb_of(below, 'share')} the set "
-            f"of combinations that all their records are in with fewer than k = {k:,}, the least {smallest:,}. {remedy}, "
+            f"of combinations that all their records are in with fewer than k = {k:,}, the least {smallest:,}{left_over}. {remedy}, "
             f"or accept it by name, as columns.linkable: [{', '.join(columns)}]; nothing was published."
         )
 

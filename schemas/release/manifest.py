@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
+from schemas.errors.base import verb_of
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
@@ -59,6 +60,7 @@ class Linked(FrozenModel):
         smallest: How many people share the set that fewest share.
         below_k: People who share one of theirs with fewer than k, and their ``share`` of all.
         share: See ``below_k``.
+        left_over: People without a pseudonym who share a combination with fewer than k, apart from those whom links show elsewhere too.
         accepted: Whether the job accepts that some are below k (``columns.linkable``).
     """
 
@@ -68,7 +70,15 @@ class Linked(FrozenModel):
     smallest: int
     below_k: int
     share: float
+    left_over: int = 0
     accepted: bool
+
+
+def left_over_clause(people: int) -> str:
+    """Return the clause on people without a pseudonym whom the links of others give away, or no text."""
+    if not people:
+        return ""
+    return f", and {people:,} without a pseudonym {verb_of(people, 'are')} left over where links show most others elsewhere"
 
 
 class OneValue(FrozenModel):

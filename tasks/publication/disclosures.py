@@ -24,7 +24,7 @@ from schemas.registry.treatment_kinds import treatment_kind
 from schemas.relational.manifest import TablesManifest
 from schemas.release.figures import reported_count_text
 from schemas.release.increments import joint_warnings
-from schemas.release.manifest import Manifest, published_qids
+from schemas.release.manifest import Manifest, left_over_clause, published_qids
 from tasks.composition.pseudonym_families import Disclosed
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
@@ -52,7 +52,8 @@ def check_linked(job: Job, recount: Recount) -> None:
         remedy = "Leave the column out" if one.columns in job.columns.links else "Leave one of these columns out"
         if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell":
             remedy += ", ask for method.linked: keep"
-        raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, remedy)
+        left = left_over_clause(one.left_over)
+        raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, left, remedy)
 
 
 def check_untreated(run: Run, recount: Recount) -> None:

@@ -282,6 +282,7 @@ def _linked(job: Job, recount: Recount) -> tuple[Linked, ...]:
             smallest=one.smallest,
             below_k=one.below_k,
             share=one.share,
+            left_over=one.left_over,
             accepted=accepts_linking(job, one.columns),
         )
         for one in recount.linked

@@ -14,7 +14,7 @@ from schemas.reading.model import plain
 from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.figures import passthrough_warnings, population_sentences
 from schemas.release.increments import composition_warning
-from schemas.release.manifest import Linked, Manifest, OneValue, endpoint_sentences
+from schemas.release.manifest import Linked, Manifest, OneValue, endpoint_sentences, left_over_clause
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.claims import attack_warning, untreated_warning
@@ -330,13 +330,13 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
     """Return the sentence on the sets of combinations that one linking column shows."""
     k, unit = manifest.privacy["k"], "person" if manifest.persons else "pseudonym"
     shown = f"Equal pseudonyms in {listed(one.columns)} show which records belong together."
-    if not one.below_k and one.smallest >= k:
+    if not one.below_k and one.smallest >= k and not one.left_over:
         least = counted(one.smallest, unit)
         return f"{shown} The set of combinations that all records of one are in is shared by {least} or more (k = {k:,})."
-    accepted = " The job accepts that (columns.linkable)." if one.accepted else ""
+    left, accepted = left_over_clause(one.left_over), " The job accepts that (columns.linkable)." if one.accepted else ""
     return (
         f"{shown} {counted(one.below_k, unit)} of {one.people:,} ({one.share:.2%}) {verb_of(one.below_k, 'share')} the set "
-        f"of combinations that their records are in with fewer than k = {k:,}, the least {one.smallest:,}.{accepted}"
+        f"of combinations that their records are in with fewer than k = {k:,}, the least {one.smallest:,}{left}.{accepted}"
     )
 
 

@@ -234,7 +234,7 @@ class UnitWording:
     @classmethod
     def of_release(cls, manifest: Manifest) -> UnitWording:
         """Return the wording of a manifest's unit: person or record, and which warnings hold of it."""
-        linked = any(one.below_k for one in manifest.linked or ())
+        linked = any(one.below_k or one.left_over for one in manifest.linked or ())
         return cls("person" if manifest.persons else "record", manifest.repeats, linked)
 
     @property

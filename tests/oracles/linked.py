@@ -17,6 +17,7 @@ class Told(NamedTuple):
     sets: int
     smallest: int
     below_k: int
+    left_over: int
 
 
 def told_by(combinations: Sequence[Hashable], pseudonyms: Sequence[Any], people: Sequence[Any], k: int) -> Told:
@@ -47,8 +48,10 @@ def told_by(combinations: Sequence[Hashable], pseudonyms: Sequence[Any], people:
     for members, mine in linked.items():
         sharing[members] |= mine
     few = [mine for members, mine in linked.items() if len(sharing[members]) < k]
+    left = [mine - linked.get(members, set()) for members, mine in sharing.items() if len(mine) < k]
     sizes = [len(sharing[members]) for members in linked]
-    return Told(len(set().union(*linked.values())), len({members for members, _ in linked}), min(sizes, default=0), len(set().union(*few)))
+    sets_of_links = len({members for members, _ in linked})
+    return Told(len(set().union(*linked.values())), sets_of_links, min(sizes, default=0), len(set().union(*few)), len(set().union(*left)))
 
 
 def told_by_joins(combinations: Sequence[Hashable], pseudonyms: Sequence[Sequence[Any]], people: Sequence[Any], k: int) -> Told:
@@ -93,9 +96,9 @@ def told_by_joins(combinations: Sequence[Hashable], pseudonyms: Sequence[Sequenc
             groups[frozenset(own)].add(person)
     few = [mine for own, mine in linked.items() if len(sharing[own]) < k]
     sets = {holding[one] for mine in named for one in mine if not (isinstance(one, tuple) and one[0] == "alone")}
-    return Told(
-        len(set().union(*linked.values())), len(sets), min((len(sharing[own]) for own in linked), default=0), len(set().union(*few))
-    )
+    left = [mine - linked.get(own, set()) for own, mine in sharing.items() if len(mine) < k]
+    smallest = min((len(sharing[own]) for own in linked), default=0)
+    return Told(len(set().union(*linked.values())), len(sets), smallest, len(set().union(*few)), len(set().union(*left)))
 
 
 def _numbered(of: dict[Any, Any]) -> dict[Any, int]:

@@ -50,7 +50,7 @@ def counted(rows: Sequence[Row], k: int, *, known: bool, changed: int | None = N
 
 
 def told(count: LinkCount) -> Told:
-    return Told(count.people, count.sets, count.smallest, count.below_k)
+    return Told(count.people, count.sets, count.smallest, count.below_k, count.left_over)
 
 
 @example([("a", "p", 0), ("b", "q", 1)], 1)  # a set of nobody
@@ -59,13 +59,25 @@ def test_people_are_those_of_the_private_file(rows: list[Row], k: int) -> None:
     count = counted(rows, k, known=True)
     assert told(count) == told_by([row[0] for row in rows], [row[1] for row in rows], [row[2] or None for row in rows], k)
     assert count.unexpected == 0
-    assert bool(count.failing) == (count.sets > 0 and count.smallest < k)
+    assert bool(count.failing) == (count.left_over > 0 or (count.sets > 0 and count.smallest < k))
 
 
 @given(ROWS, st.integers(1, 4))
 def test_without_it_every_pseudonym_is_a_person_and_so_is_every_record_that_has_none(rows: list[Row], k: int) -> None:
     people: list[Any] = [place if row[1] is None else row[1] for place, row in enumerate(rows)]
     assert told(counted(rows, k, known=False)) == told_by([row[0] for row in rows], [row[1] for row in rows], people, k)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_whoever_has_no_pseudonym_is_left_over_where_all_others_are_linked_elsewhere(known: bool) -> None:
+    """Four people are in two classes, by their pseudonyms alone, and a fifth in one of these."""
+    linked: list[Row] = [(q, link, number) for number, link in enumerate("pqrs", start=1) for q in ("a", "b")]
+    count = counted([*linked, ("a", None, 5)], 4, known=known)
+    assert (told(count), count.failing) == (Told(4, 1, 4, 0, 1), 1)
+    # With three more who are there once, it is one of four.
+    alone: list[Row] = [("a", link, number) for number, link in enumerate("tuv", start=6)]
+    count = counted([*linked, ("a", None, 5), *alone], 4, known=known)
+    assert (told(count), count.failing) == (Told(7, 2, 4, 0, 0), 0)
 
 
 @given(ROWS.filter(lambda rows: any(row[1] for row in rows)), st.data())
@@ -77,8 +89,8 @@ def test_a_private_file_of_other_combinations_is_seen(rows: list[Row], data: st.
 @pytest.mark.parametrize("known", [True, False])
 def test_sets_of_many_combinations_are_told_apart(known: bool) -> None:
     rows: list[Row] = [(q, link, number) for number, link in enumerate("pqrs", start=1) for q in ("a", "b", None)]
-    assert told(counted(rows, 4, known=known)) == Told(4, 1, 4, 0)
-    assert told(counted(rows[1:], 4, known=known)) == Told(4, 2, 1, 4)
+    assert told(counted(rows, 4, known=known)) == Told(4, 1, 4, 0, 0)
+    assert told(counted(rows[1:], 4, known=known)) == Told(4, 2, 1, 4, 0)
 
 
 HASH, MASKED = {"hash": {"key": {"env": "SKALD_KEY"}}}, {"mask": {"keep": 3}}
@@ -105,7 +117,7 @@ def test_a_pseudonym_is_a_person_where_it_is_made_of_all_that_names_one(
     assert pseudonyms_are_persons(Job.model_validate(job_of(columns=columns)), linking) == known
 
 
-FEW = LinkCount(("ssn",), known=True, people=40, sets=12, smallest=1, below_k=7, failing=3, unexpected=0)
+FEW = LinkCount(("ssn",), known=True, people=40, sets=12, smallest=1, below_k=7, failing=3, left_over=0, unexpected=0)
 ACCEPTS: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["ssn", "mail"]), privacy=SimpleNamespace(k=5))
 REFUSES: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["mail"]), privacy=SimpleNamespace(k=5))
 
@@ -116,10 +128,12 @@ def test_who_shares_a_set_with_fewer_than_k_is_exposed_unless_the_job_accepts_it
     assert exposing_links(REFUSES, [replace(FEW, known=False), replace(FEW, failing=0)]) == []
     [fault] = link_faults(REFUSES, [FEW, replace(FEW, columns=("mail",))])
     assert fault.endswith("7 of 40 share the set of combinations that theirs are in with fewer than k = 5")
+    [fault] = link_faults(REFUSES, [replace(FEW, left_over=2)])
+    assert fault.endswith("fewer than k = 5, and 2 without a pseudonym are left over where links show most others elsewhere")
 
 
 def test_each_figure_of_what_links_is_held_against_the_files() -> None:
-    names = ("people", "sets", "smallest", "below_k")
+    names = ("people", "sets", "smallest", "below_k", "left_over")
     true = {name: getattr(FEW, name) for name in names}
 
     def faults(counted: LinkCount, job: Any = REFUSES, **said: Any) -> list[str]:

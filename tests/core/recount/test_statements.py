@@ -261,7 +261,7 @@ def test_nodes_are_counted_by_height() -> None:
 
 
 def test_nobody_is_no_share_of_nobody() -> None:
-    counts = LinkCount(("person",), known=True, people=0, sets=0, smallest=0, below_k=0, failing=0, unexpected=0)
+    counts = LinkCount(("person",), known=True, people=0, sets=0, smallest=0, below_k=0, failing=0, left_over=0, unexpected=0)
     assert counts.share == 0
 
 

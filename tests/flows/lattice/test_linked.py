@@ -45,7 +45,7 @@ def hashed(*names: str, **others: Any) -> dict[str, Any]:
 
 
 def told(one: Linked) -> Told:
-    return Told(one.people, one.sets, one.smallest, one.below_k)
+    return Told(one.people, one.sets, one.smallest, one.below_k, one.left_over)
 
 
 def in_files(made: PublishedRelease, link: str, whose: str | None, k: int = K) -> Told:

@@ -174,7 +174,7 @@ def test_records_too_much_alike_to_be_cut_apart_are_held_in_lots(
     assert max(sizes.values()) >= 1500 > 64_000_000 // 50_000
     assert (sum(sizes.values()), min(sizes.values()) >= 5) == (2500, True)
     job = people_job(tmp_path / "relaxed", table, method=MONDRIAN | {"mode": "relaxed"}, memory="64MB", chunk_rows=200)
-    with pytest.raises(PrivacyError, match=r"records of one fragment are too much alike .* method 'mondrian' holds all of them"):
+    with pytest.raises(PrivacyError, match=r"records too much alike to be cut apart, and method 'mondrian' holds all of them"):
         cut(job)
 
 

@@ -22,7 +22,7 @@ VERIFIED = "records classes min_class failing exposed masked measured withheld s
 @pytest.mark.parametrize(
     ("printed", "names"),
     [
-        (LinkCount, "columns known people sets smallest below_k failing unexpected"),
+        (LinkCount, "columns known people sets smallest below_k failing left_over unexpected"),
         (PersonCount, "released most_records masked smallest failing exposed unexpected sizes largest_share records_of_one"),
         (
             TablesRecount,

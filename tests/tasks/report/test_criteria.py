@@ -51,6 +51,7 @@ def test_nothing_speaks_against_a_release_of_which_nothing_is_known_that_does() 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
+        ({"linked": (LINKED.model_copy(update={"left_over": 1}),)}, {SINGLING, LINKING}),
         ({"linked": (LINKED.model_copy(update={"smallest": 4, "below_k": 4, "share": 4 / 90}),)}, {SINGLING, LINKING}),
         ({"passthrough": {"note": PASSED.model_copy(update={"unique_records": 1})}}, {SINGLING}),
         ({"passthrough": {"note": PASSED.model_copy(update={"reasons": ("e-mail addresses",)})}}, {SINGLING, LINKING}),
@@ -61,7 +62,7 @@ def test_nothing_speaks_against_a_release_of_which_nothing_is_known_that_does() 
         ({"one_value": {"disease": OneValue(classes=1, records=5, share=0.05)}}, {INFERRING}),
         ({"privacy": {"k": 5}}, {INFERRING}),
     ],
-    ids=["linked", "alone", "looks", "repeats", "pseudonyms", "overlap", "unmeasured overlap", "one value", "unguarded"],
+    ids=["left over", "linked", "alone", "looks", "repeats", "pseudonyms", "overlap", "unmeasured overlap", "one value", "unguarded"],
 )
 def test_one_thing_alone_is_enough_to_speak_against_it(changes: dict[str, Any], expected: set[str]) -> None:
     assert speaks_against(**changes) == expected

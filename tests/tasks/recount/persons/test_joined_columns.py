@@ -65,7 +65,7 @@ def counted(rows: Sequence[Row], k: int, *, known: bool, exchanged: bool = False
 
 
 def told(count: LinkCount) -> Told:
-    return Told(count.people, count.sets, count.smallest, count.below_k)
+    return Told(count.people, count.sets, count.smallest, count.below_k, count.left_over)
 
 
 @example([("a", "p", None, 1), ("b", "q", "p", 2), ("a", "r", None, 3), ("b", "s", "t", 4)], 2)
@@ -76,7 +76,7 @@ def test_people_share_all_that_joins_show(rows: list[Row], k: int) -> None:
     count = counted(rows, k, known=True)
     assert told(count) == told_by_joins([row[0] for row in rows], [row[1:3] for row in rows], [row[3] or None for row in rows], k)
     assert count.unexpected == 0
-    assert bool(count.failing) == (count.people > 0 and count.smallest < k)
+    assert bool(count.failing) == (count.left_over > 0 or (count.people > 0 and count.smallest < k))
 
 
 @example([("a", "p", "q", 1), ("a", "p", "r", 1), ("b", "s", "q", 2), ("b", "s", "r", 2)], 2)
@@ -102,6 +102,15 @@ def test_columns_that_do_not_cross_tell_no_more_together(rows: list[Row], k: int
     assert crossing == (not same and not any(nothing))
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_whoever_has_no_pseudonym_in_any_column_is_left_over_once(known: bool) -> None:
+    rows: list[Row] = [(q, link, link.upper(), number) for number, link in enumerate("pqr", start=1) for q in ("a", "b")]
+    count = counted([*rows, ("a", None, None, 4), ("a", None, None, 5)], 3, known=known)
+    assert (count.left_over, count.below_k, count.smallest) == (2, 0, 3)
+    assert count.failing
+    assert counted([*rows, *(("a", None, None, number) for number in (4, 5, 6))], 3, known=known).failing == 0
+
+
 def test_a_grandmother_is_found_over_two_joins() -> None:
     """A mother with her child is there thrice, and a child with its own: all three generations are there once, or twice."""
     three, two, later = [("a", None), ("b", 0), (None, 1)], [("a", None), ("b", 0)], [("b", None), (None, 0)]
@@ -124,7 +133,7 @@ def test_families_that_are_alike_are_not_told_apart(known: bool) -> None:
     rows: list[Any] = [("a", "p", None, 1), ("b", "q", "p", 2), (None, "r", "q", 3)]
     rows += [("a", "s", None, 4), ("b", "t", "s", 5), (None, "u", "t", 6)]
     count = counted(rows, 2, known=known)
-    assert (told(count), count.unexpected) == (Told(6, 3, 2, 0), 0)
+    assert (told(count), count.unexpected) == (Told(6, 3, 2, 0, 0), 0)
 
 
 def test_a_private_file_that_says_otherwise_whose_pseudonyms_they_are_is_seen() -> None:
