@@ -248,6 +248,14 @@ class FileError(SourceError):
         return cls(f"'{shown_path(name)}' is not named like a database (.duckdb or .ddb). Leave out --table and --query, or rename it.")
 
     @classmethod
+    def too_large_for_draft(cls, records: int) -> FileError:
+        """Draft does not fit the memory that all drafts have."""
+        return cls(
+            f"A draft counts the values of up to {records:,} records in 1 GB of memory, which does not suffice here. "
+            "Draft the job from a file of fewer records or without the long texts, then name all files and columns in it."
+        )
+
+    @classmethod
     def no_table_named(cls, name: str) -> FileError:
         """Database is given with neither a table nor a query, or with both."""
         return cls(f"'{shown_path(name)}' is a database. Name one of its tables with --table, or give --query, and not both.")

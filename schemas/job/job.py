@@ -71,7 +71,7 @@ class Job(JobModel):
     """The algorithm and its settings."""
     memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
     """The memory budget for counts and buffers: 1GB, 512MB, 2GiB or a number of bytes, always bytes once it is read. The program itself and
-    Prefect come on top, up to half a gigabyte."""
+    Prefect come on top, up to half a gigabyte. A million records, wide ones or several tables may need 256MB or more."""
     worker_memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)] | None = None
     """The same for each worker of a cluster, which holds chunks while `memory` is for what is merged and searched; as much unless it is
     said."""

@@ -115,7 +115,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
         yield OpenSource(connection, {**source, **sample.keys}, sample.texts, sample.zoned, where, kind, tuple(files), sample.schemas)
     except duckdb.OutOfMemoryException:
-        raise
+        raise FileError.too_large_for_draft(MOST_RECORDS) from None
     except duckdb.Error:
         # DuckDB's message would quote the value that it could not read.
         raise (sample and _explained(sample)) or SourceError.unreadable(where, kind) from None

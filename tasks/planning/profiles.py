@@ -80,7 +80,10 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
     }  # fmt: skip
-    return duckdb.connect(config=settings)
+    connection = duckdb.connect(config=settings)
+    # It would take whole columns of a row group into memory.
+    connection.execute("SET disable_parquet_prefetching = true")
+    return connection
 
 
 def profile_columns(

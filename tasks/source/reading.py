@@ -166,8 +166,9 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
         local = piece.file.path is not None
         ahead = AHEAD if local and max(piece.file.groups, default=0) * piece.file.width > LARGE_GROUP else 0
         kept: dict[str, Any] = {"pre_buffer": not local, "buffer_size": ahead, "coerce_int96_timestamp_unit": UNIT}
-        with pq.ParquetFile(read, read_dictionary=coded, **kept) as file:
-            skip, groups = _row_groups(piece)
+        metadata, (skip, groups) = pq.read_metadata(read), _row_groups(piece)
+        coded = _coded(coded, metadata, groups)
+        with pq.ParquetFile(read, metadata=metadata, read_dictionary=coded, **kept) as file:
             left, bad = piece.rows, Unreadable()
             # Long values take what they take unpacked, whatever a footer says of them.
             most = min(_told_rows(piece, held, coded, file, groups), _long_rows(piece, held))
@@ -251,6 +252,16 @@ def _told_rows(piece: Piece, columns: Sequence[str], coded: Sequence[str], file:
         else:
             each += 4 + max((column.total_uncompressed_size / max(column.num_values, 1) for column in held), default=0)
     return min(BATCH_ROWS, max(int(BATCH_BYTES / max(each, 1)), FEWEST))
+
+
+def _coded(texts: Sequence[str], metadata: pq.FileMetaData, groups: Sequence[int]) -> list[str]:
+    """Return the texts to read as dictionaries.
+
+    Of values beside a dictionary Arrow would hold those of a row group until all of them are read.
+    """
+    parts = [metadata.row_group(number).column(place) for number in groups for place in range(metadata.num_columns) if texts]
+    plain = {part.path_in_schema for part in parts if part.total_uncompressed_size > BATCH_BYTES and not _in_dictionary(part)}
+    return [name for name in texts if name not in plain]
 
 
 def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:

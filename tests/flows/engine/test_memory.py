@@ -18,8 +18,12 @@ from tests.patience import SECONDS
 from tests.places import ROOT
 
 CEILING = 1_000_000_000
+BESIDE = 400_000_000
+"""What the program and its libraries take, without Prefect."""
 CHILD = """
 import sys
+from flows.loading import prepare_quick_start
+prepare_quick_start()
 from flows import cli
 from tasks.engine.progress import peak_rss
 try:
@@ -73,3 +77,25 @@ def test_few_records_take_no_memory_for_the_cells_that_there_could_be(tmp_path: 
     qids = [{"name": name, "hierarchy": {"widths": [2, 50]}} | ({"exact": False} if name == "a" else {}) for name in columns]
     path = people_job(tmp_path, pa.table(columns), columns={"quasi_identifiers": qids}, memory="100MB", suppression={"limit": 0.05})
     assert peak_of(tmp_path, path, "--direct") < 500_000_000
+
+
+@pytest.mark.slow
+def test_long_texts_in_one_row_group_are_not_held_all_at_once(tmp_path: Path) -> None:
+    """They take three hundred megabytes, of which each thread would hold copies."""
+    random, rows = np.random.default_rng(0), 150_000
+    letters = pa.py_buffer(random.integers(97, 123, rows * 2_000, np.uint8))
+    essays = pa.StringArray.from_buffers(rows, pa.py_buffer(np.arange(0, rows * 2_000 + 1, 2_000, np.int32)), letters)
+    table = pa.table({"age": random.integers(0, 90, rows), "essay": essays})
+    qids = [{"name": "age", "hierarchy": {"widths": [5, 20]}}]
+    columns = {"quasi_identifiers": qids, "insensitive": ["essay"]}
+    path = people_job(tmp_path, table, row_group=rows, columns=columns, memory="256MB", privacy={"k": 10})
+    assert peak_of(tmp_path, path, "--direct") < 256_000_000 + BESIDE
+
+
+def test_arrow_and_python_share_the_heaps_of_the_c_library() -> None:
+    code = "from flows.loading import prepare_quick_start as p; p(); import pyarrow; print(pyarrow.default_memory_pool().backend_name)"
+    inherited = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=inherited | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "system\n"

@@ -14,7 +14,7 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import load_job
 from tasks.planning.draft import draft_job
 from tasks.planning.listed_hierarchies import draft_file
-from tasks.planning.open_sources import SourceOptions
+from tasks.planning.open_sources import SourceOptions, open_for_draft
 from tasks.planning.samples import MOST_LOOKED_AT
 from tests.jobs import write_csv, write_parquet
 
@@ -40,6 +40,18 @@ def test_what_a_run_refuses_is_refused_and_nothing_is_written(tmp_path: Path, ta
     with pytest.raises(SkaldError, match=sentence):
         draft_job(SourceOptions((str(tmp_path / "in"),)), tmp_path / "job.yaml")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_a_draft_that_does_not_fit_its_memory_says_what_to_do(tmp_path: Path) -> None:
+    """Its memory is no job's, so that no job's ``memory`` can be raised."""
+    pq.write_table(pa.table({"age": AGES}), tmp_path / "in.parquet")
+    sentence = "in 1 GB of memory, which does not suffice here. Draft the job from a file of fewer records"
+    with (
+        pytest.raises(SkaldError, match=sentence),
+        open_for_draft(SourceOptions((str(tmp_path / "in.parquet"),)), tmp_path / "job.yaml") as front,
+    ):
+        front.connection.execute("SET memory_limit = '1MB'")
+        front.connection.execute("CREATE TABLE held AS SELECT range::VARCHAR FROM range(1000000)")
 
 
 def test_files_of_which_one_has_only_nulls_in_a_column_are_alike(tmp_path: Path) -> None:

@@ -71,6 +71,18 @@ def test_of_texts_that_a_file_packs_no_more_are_read_at_a_time_than_all_of_its_c
     assert len(coded) < len(plain)
 
 
+@pytest.mark.ci
+def test_a_batch_holds_no_values_of_the_batches_before_it(tmp_path: Path) -> None:
+    """Where Arrow reads texts as dictionaries, it holds all that a row group lists beside its dictionary."""
+    essays = pa.array([f"{number:05d}" * 200 for number in range(len(MANY))])
+    people_job(tmp_path, MANY.append_column("essay", essays), row_group=len(MANY))
+    [chunk] = source_of(tmp_path / "job.yaml", f"columns.insensitive=[{', '.join(MANY.column_names[8:])}, essay]").chunks
+    read = [batch.column("essay") for batch in read_chunk(chunk, ["sex", "essay"])]
+    assert len(read) > 1
+    assert [len(column.dictionary) for column in read] == [len(column) for column in read]
+    assert pa.chunked_array([column.dictionary_decode() for column in read]).combine_chunks().equals(essays)
+
+
 def test_files_are_listed_once_and_by_name(tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE, files=3, source={"path": ["people/*.parquet", "people/001.parquet", "**/*.parquet"]})
     assert [path.name for path in find_files(load_job(job))] == ["000.parquet", "001.parquet", "002.parquet"]
