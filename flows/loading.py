@@ -47,8 +47,8 @@ USUAL = gc.get_threshold()
 WHILE_LOADING = 1_000_000
 """Objects, most of them small, that may be made before the garbage collector looks through them."""
 
-M_ARENA_MAX, HEAPS = -8, 2
-"""The setting of the C library, and among how many heaps its threads share; each keeps what is freed at its end."""
+M_ARENA_MAX = -8
+"""The setting of the C library for how many heaps its threads share; each heap keeps what is freed at its end."""
 
 
 class _NotInstalled(MetaPathFinder):
@@ -76,11 +76,11 @@ def prepare_quick_start() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Pydantic asks every installed distribution for plugins, of which nothing here makes use.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # What one heap has freed no other can use: Arrow shares the C library's, which by default has eight for each core.
+    # What one heap has freed no other can use: Arrow shares the C library's, which has one for each core and not eight.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
-        mallopt(M_ARENA_MAX, HEAPS)
+        mallopt(M_ARENA_MAX, max(os.cpu_count() or 1, 2))
     # What libraries make as they are loaded stays, and looking through it again and again is a tenth of a small run.
     gc.set_threshold(WHILE_LOADING, *gc.get_threshold()[1:])
 
