@@ -94,6 +94,14 @@ class MachineError(StorageError):
         return cls("The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'.").continuing()
 
 
+REASONS = {
+    "42P01": ": there is no such table",
+    "42501": ": the role may not read it, or row-level security hides rows",
+    "57014": ": the server cancelled it, as statement_timeout does",
+    "57P01": ": the server ended the connection",
+}
+
+
 class DatabaseError(SourceError):
     """Raised when a database cannot be read, or the rows of a query cannot be kept exactly."""
 
@@ -131,7 +139,7 @@ class DatabaseError(SourceError):
 
         Its own message may hold values, so only the error code is shown.
         """
-        code = f" (SQLSTATE {state})" if state else ""
+        code = f" (SQLSTATE {state}{REASONS.get(state, '')})" if state else ""
         return cls(
             f"{kind} could not read the table or run the query{code}. Try it there, where the whole message can be read: it may hold data."
         )

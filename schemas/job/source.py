@@ -21,7 +21,9 @@ SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 # Job files are kept under version control and handed on, so that whatever looks like a credential is refused.
 _SECRETS = (
     re.compile(r"^[a-z0-9+.-]+://[^/?#@]*:[^/?#]*@", re.IGNORECASE),
-    re.compile(r"(^|[?&;\s])(password|passwd|pwd|secret|token|sig|signature|access_?key|sslpassword)\s*=", re.IGNORECASE),
+    # A password of PostgreSQL may have these, and one with '/' is a mistake that shows it all the same.
+    re.compile(r"^postgres(ql)?://[^/@]*:(?!\d+[/?,])[^@]*@", re.IGNORECASE),
+    re.compile(r"(^|[?&;\s])\w*(password|passwd|pwd|secret|token|sig|signature|access_?key)\s*=", re.IGNORECASE),
     re.compile(r"[?&]x-amz-(credential|signature|security-token)=", re.IGNORECASE),
 )
 # An access key may stand before the bucket without any secret behind it.

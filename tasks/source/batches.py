@@ -8,20 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import plain_type, to_working_type
-from schemas.errors.base import StorageError
+from schemas.errors.base import StorageError, counted
 from schemas.errors.storage import DatabaseError
 from schemas.errors.values import ValuesError
+from schemas.reading.typed_texts import accepted_words, typed_sql
+from tasks.source.locations import arrow_type
 from tasks.source.unpacked import MOST_VALUE
 
 # DuckDB's own size of row groups, so that files of all origins are cut alike.
 GROUP_ROWS = 122_880
 GROUP_BYTES = 64_000_000
+# Days since 1970 of the first day of year 1 and of the last of year 9999: infinity lies outside, and so does what no calendar here knows.
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+DAY = 86_400_000_000
 FEW = 16
 """Values after which a page may end: of long ones a thousand are a page that nobody unpacks."""
 
@@ -113,3 +119,67 @@ def _as_kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def fitted_column(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
+    """Return a column of a query in its type; raise ``DatabaseError`` if a value would be another one.
+
+    Args:
+        column: As the driver gives it.
+        field: Of the schema that is kept.
+        dtype: From ``source.types``, where the column has one.
+    """
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage  # A numeric comes as a text that only its name tells from others: 156 and not 156.0.
+    if dtype is not None and column.type != field.type:
+        # Arrow asks decimals for room for every integer of a width, and not for those that are there.
+        written = pt.is_string(column.type) or (pt.is_integer(column.type) and pt.is_decimal(field.type))
+        made = _typed_texts(column.cast(pa.string()), dtype) if written else _cast(column, field.type)
+        if made is None:
+            raise DatabaseError.values_do_not_fit(
+                [f"a '{field.name}' is not of the type that source.types gives, which takes {accepted_words(dtype)}"]
+            )
+        column = made
+    if outside := _outside(column):
+        raise DatabaseError.values_do_not_fit(
+            [f"{counted(outside, 'value')} of '{field.name}' infinite, 24:00 or outside the years 1 to 9999"]
+        )
+    return column
+
+
+def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
+    """Return texts in a type; None if one of them does not fit."""
+    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("texts", pa.table({"text": column}))
+        found = connection.sql(f"SELECT {typed_sql('text', dtype)} AS typed FROM texts").to_arrow_table()["typed"].combine_chunks()
+    return found.cast(arrow_type(dtype)) if found.null_count == column.null_count else None
+
+
+def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
+    """Return values in another type; None if a value would change, or a number become a time."""
+    kinds = {(pt.is_temporal(one), getattr(one, "tz", None)) for one in (column.type, dtype)}
+    if not pt.is_string(dtype) and len(kinds) > 1:
+        return None
+    try:
+        made = column.cast(dtype)
+        # Arrow makes another double of 0.3 as a decimal than of its digits.
+        back = made.cast(pa.string()) if pt.is_decimal(dtype) and pt.is_floating(column.type) else made
+        same = back.cast(column.type).equals(column)
+    except pa.ArrowException:
+        return None
+    return made if same else None
+
+
+def _outside(column: pa.Array) -> int:
+    """Count the infinite dates and timestamps, those beyond the calendar, and times of 24:00."""
+    if pt.is_date32(column.type):
+        whole, first, last = column.view(pa.int32()), FIRST_DAY, LAST_DAY
+    elif pt.is_timestamp(column.type) and column.type.unit == "us":
+        whole, first, last = column.view(pa.int64()), FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1
+    elif pt.is_time64(column.type):
+        whole, first, last = column.view(pa.int64()), 0, DAY - 1
+    else:
+        return 0
+    beyond = pc.or_(pc.less(whole, pa.scalar(first, whole.type)), pc.greater(whole, pa.scalar(last, whole.type)))
+    return int(pc.sum(beyond).as_py() or 0)

@@ -8,26 +8,27 @@ rows that it began with, so that what it counted and what it publishes are of on
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qsl
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 from pydantic import TypeAdapter, ValidationError
 
-from schemas.errors.base import StorageError, counted
+from schemas.errors.base import StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
-from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.engine.runs import Run, locked_run
-from tasks.source.batches import GROUP_ROWS, schema_of_columns, write_batches
+from tasks.source.batches import GROUP_ROWS, fitted_column, schema_of_columns, write_batches
 from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable, arrow_type
 from tasks.store.database import connect, is_out_of_memory, literal, quote
@@ -94,7 +95,12 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
 
 
 def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> int:
-    with connect(job, store.folder.parent / "spill") as connection:
+    with ExitStack() as closing:
+        connection = closing.enter_context(connect(job, store.folder.parent / "spill"))
+
+        def answer(call: Callable[[], Any]) -> Any:
+            return _answer_of(call, connection.interrupt, closing)
+
         try:
             connection.execute(f"ATTACH {literal(str(path))} AS source (READ_ONLY)")
         except duckdb.Error:
@@ -111,8 +117,8 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
             named = zip(relation.columns, map(str, relation.types), strict=True)
             if lossy := [f"'{column}' ({dtype})" for column, dtype in named if dtype.startswith(LOSSY)]:
                 raise DatabaseError.no_such_type(lossy)
-            reader = relation.to_arrow_reader(GROUP_ROWS)
-            return write_batches(part, schema_of_columns(reader.schema), reader, name)
+            reader = answer(lambda: relation.to_arrow_reader(GROUP_ROWS))
+            return write_batches(part, schema_of_columns(reader.schema), iter(lambda: answer(lambda: next(reader, None)), None), name)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             # The system's errors have a number; Arrow says without one what DuckDB says of rows that are read.
             if is_out_of_memory(error) or (isinstance(error, OSError) and error.errno is not None):
@@ -239,13 +245,16 @@ def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
 
 TYPE = b"POSTGRESQL:type"
 MOST_BYTES_OF_ADDRESS = 1_000_000
-PLACES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE", "PGOPTIONS")
+PLACES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE", "PGSERVICEFILE", "PGOPTIONS")
 SCHEMES = ("postgresql://", "postgres://")
-# Days since 1970 of the first day of year 1 and of the last of year 9999: infinity lies outside, and so does what no calendar here knows.
-FIRST_DAY, LAST_DAY = -719_162, 2_932_896
-DAY = 86_400_000_000
-OTHER_NUMBERS = ("money", "oid")
-"""Types that the driver gives as other numbers: as cents, and above 2^31 as negative ones."""
+# As libpq takes it apart: a password may have any character but '/' and '@'.
+ADDRESS = re.compile(r"[^:]*://(?:([^:@/]*)(?::[^@/]*)?@)?([^?]*)\??(.*)", re.DOTALL)
+SETTINGS = ("SET TRANSACTION READ ONLY", "SET LOCAL client_encoding = 'UTF8'", "SET LOCAL TimeZone = 'UTC'", "SET LOCAL row_security = off")
+"""Those of the query; the last has the server refuse what row-level security would leave out, unless the address or PGOPTIONS sets it."""
+SOON, PATIENCE = 0.2, 5
+"""Seconds until a signal is heeded, and those that a server has to end a query that is cancelled."""
+OTHER_VALUES = ("money", "oid", "char")
+"""Types that the driver gives as other values: as cents, above 2^31 as negative numbers, and as bytes that may be no text."""
 
 
 def postgres_address(job: Job) -> str:
@@ -271,13 +280,11 @@ def postgres_address(job: Job) -> str:
 
 def _database(job: Job) -> list[object]:
     """Return what identifies the database, without a password, whatever names it."""
-    try:
-        address = urlsplit(postgres_address(job))
-    except ValueError:
-        raise DatabaseError.unreachable() from None
-    user, _, host = address.netloc.rpartition("@")
-    asked = sorted(pair for pair in parse_qsl(address.query) if "pass" not in pair[0])
-    return [user.partition(":")[0], host, address.path, asked, [os.environ.get(name) for name in PLACES]]
+    address = ADDRESS.fullmatch(postgres_address(job))
+    assert address is not None
+    user, where, settings = address.groups()
+    asked = sorted(pair for pair in parse_qsl(settings) if "pass" not in pair[0])
+    return [user, where, asked, [os.environ.get(name) for name in PLACES]]
 
 
 @contextmanager
@@ -294,21 +301,60 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
         from adbc_driver_postgresql.dbapi import connect
     except ImportError:
         raise DatabaseError.not_installed() from None
-    try:
-        connection = connect(uri, autocommit=True)
-    except dbapi.Error:
-        raise DatabaseError.unreachable() from None
-    try:
-        with connection, connection.cursor() as cursor:
-            for setting in ("client_encoding = 'UTF8'", "SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "TimeZone = 'UTC'"):
-                cursor.execute(f"SET {setting}")
+    with ExitStack() as closing:
+        try:
+            connection = closing.enter_context(_answer_of(lambda: connect(uri), lambda: None, closing))
+        except dbapi.Error:
+            raise DatabaseError.unreachable() from None
+        cursor = closing.enter_context(connection.cursor())
+        # To close it reads to the end, unless nobody sends any more.
+        closing.push(lambda failed, *_: failed and cursor.adbc_cancel())
+
+        def answer(call: Callable[[], Any]) -> Any:
+            return _answer_of(call, cursor.adbc_cancel, closing)
+
+        try:
+            given = "row_security" in uri + os.environ.get("PGOPTIONS", "")
+            answer(lambda: [cursor.execute(setting).fetchall() for setting in SETTINGS[: -1 if given else None]])
             # Within brackets stands nothing but a query: DO and COPY … TO PROGRAM write in a read-only session too. A comment may end it.
-            cursor.execute(f"SELECT * FROM ({query}\n) AS source")
-            with cursor.fetch_record_batch() as reader:
-                schema = _columns(reader.schema, types)
-                yield schema, _typed(reader, schema, types, dbapi.Error)
-    except (dbapi.Error, pa.ArrowException) as error:
-        raise _refused(error) from None
+            answer(lambda: cursor.execute(f"SELECT * FROM ({query}\n) AS source"))
+            # The cursor itself gives out a reader that loses the SQLSTATE.
+            reader = answer(lambda: cursor._results.reader)
+            schema = _columns(reader.schema, types)
+            yield schema, _typed(lambda: answer(lambda: next(reader, None)), schema, types, dbapi.Error)
+        except (dbapi.Error, pa.ArrowException) as error:
+            raise _refused(error) from None
+
+
+def _answer_of(call: Callable[[], Any], cancel: Callable[[], None], closing: ExitStack) -> Any:
+    """Return what a call of the driver returns; if a signal comes first, cancel it.
+
+    The driver heeds no signal, so it works on a thread of its own. If a server does not react, what the thread uses is not closed.
+    """
+    answer: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    def stop() -> None:
+        while not answer.done():
+            cancel()
+            wait([answer], SOON)
+
+    try:
+        Thread(target=work, daemon=True).start()
+        # Polars has Ctrl-C go on with a wait that has no end.
+        while wait([answer], SOON).not_done:
+            pass
+        return answer.result()
+    except KeyboardInterrupt:
+        Thread(target=stop, daemon=True).start()
+        if wait([answer], PATIENCE).not_done:
+            closing.pop_all()
+        raise
 
 
 def _refused(error: Exception) -> DatabaseError:
@@ -323,7 +369,7 @@ def _columns(schema: pa.Schema, types: Mapping[str, str]) -> pa.Schema:
     kinds = [(field.metadata or {}).get(TYPE, b"").decode() for field in schema]
     if bare := [field.name for field, kind in zip(schema, kinds, strict=True) if kind == "numeric" and field.name not in types]:
         raise DatabaseError.no_precision(bare)
-    if other := [f"'{field.name}' ({kind})" for field, kind in zip(schema, kinds, strict=True) if kind in OTHER_NUMBERS]:
+    if other := [f"'{field.name}' ({kind})" for field, kind in zip(schema, kinds, strict=True) if kind in OTHER_VALUES]:
         raise DatabaseError.no_such_type(other)
     # A type is given to values, and not to the bytes in which the server sends those that have no type here.
     texts = [field.with_type(pa.string()) if kind == "numeric" else field for field, kind in zip(schema, kinds, strict=True)]
@@ -332,69 +378,14 @@ def _columns(schema: pa.Schema, types: Mapping[str, str]) -> pa.Schema:
 
 
 def _typed(
-    reader: Iterator[pa.RecordBatch], schema: pa.Schema, types: Mapping[str, str], failed: type[Exception]
+    following: Callable[[], pa.RecordBatch | None], schema: pa.Schema, types: Mapping[str, str], failed: type[Exception]
 ) -> Iterator[pa.RecordBatch]:
     while True:
         try:
-            batch = next(reader, None)
+            batch = following()
         except (failed, pa.ArrowException, OSError) as error:
             raise _refused(error) from None
         if batch is None:
             return
-        columns = [_fitted(column, field, types.get(field.name)) for column, field in zip(batch.columns, schema, strict=True)]
+        columns = [fitted_column(column, field, types.get(field.name)) for column, field in zip(batch.columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _fitted(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage  # A numeric comes as a text that only its name tells from others: 156 and not 156.0.
-    if dtype is not None and column.type != field.type:
-        made = _typed_texts(column, dtype) if pt.is_string(column.type) else _cast(column, field.type)
-        if made is None:
-            raise DatabaseError.values_do_not_fit(
-                [f"a '{field.name}' is not of the type that source.types gives, which takes {accepted_words(dtype)}"]
-            )
-        column = made
-    if outside := _outside(column):
-        raise DatabaseError.values_do_not_fit(
-            [f"{counted(outside, 'value')} of '{field.name}' infinite, 24:00 or outside the years 1 to 9999"]
-        )
-    return column
-
-
-def _typed_texts(column: pa.Array, dtype: str) -> pa.Array | None:
-    """Return texts in a type; None if one of them does not fit."""
-    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.register("texts", pa.table({"text": column}))
-        found = connection.sql(f"SELECT {typed_sql('text', dtype)} AS typed FROM texts").to_arrow_table()["typed"].combine_chunks()
-    return found.cast(arrow_type(dtype)) if found.null_count == column.null_count else None
-
-
-def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array | None:
-    """Return values in another type; None if a value would change, or a number become a time."""
-    kinds = {(pt.is_temporal(one), getattr(one, "tz", None)) for one in (column.type, dtype)}
-    if not pt.is_string(dtype) and len(kinds) > 1:
-        return None
-    try:
-        made = column.cast(dtype)
-        # Arrow makes another double of 0.3 as a decimal than of its digits.
-        back = made.cast(pa.string()) if pt.is_decimal(dtype) and pt.is_floating(column.type) else made
-        same = back.cast(column.type).equals(column)
-    except pa.ArrowException:
-        return None
-    return made if same else None
-
-
-def _outside(column: pa.Array) -> int:
-    """Count the infinite dates and timestamps, those beyond the calendar, and times of 24:00."""
-    if pt.is_date32(column.type):
-        whole, first, last = column.view(pa.int32()), FIRST_DAY, LAST_DAY
-    elif pt.is_timestamp(column.type) and column.type.unit == "us":
-        whole, first, last = column.view(pa.int64()), FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1
-    elif pt.is_time64(column.type):
-        whole, first, last = column.view(pa.int64()), 0, DAY - 1
-    else:
-        return 0
-    beyond = pc.or_(pc.less(whole, pa.scalar(first, whole.type)), pc.greater(whole, pa.scalar(last, whole.type)))
-    return int(pc.sum(beyond).as_py() or 0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schemas.errors.base import JobError
 from schemas.job.job import Job, job_digest, load_job
 from schemas.job.method import METHODS, SkaldMethod
-from schemas.job.source import suffix
+from schemas.job.source import holds_secret, suffix
 from schemas.reading.job_files import parse
 from schemas.reading.model import LEAST_MEMORY, memory_bytes
 from schemas.registry.hierarchies import DATE_UNITS, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
@@ -238,3 +238,15 @@ def test_the_json_schema_knows_every_key_method_and_hierarchy() -> None:
 def test_a_missing_file_is_a_job_error_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(JobError, match="there is no such file"):
         load_job(tmp_path / "absent.yaml")
+
+
+@pytest.mark.parametrize(
+    "secret", ["u:p@h/d", "u:a#b@h/d", "u:a?b@h/d", "u:a/b@h/d", ":p@h", "h/d?sslpassword=p", "h/d?oauth_client_secret=p"]
+)
+def test_an_address_with_a_password_is_known_whatever_signs_it_has(secret: str) -> None:
+    assert holds_secret(f"postgresql://{secret}")
+
+
+@pytest.mark.parametrize("address", ["u@h:5432/d?user=a@b", "h1:1,h2:2/d?user=a@b", "/d?host=/a:b", "u@[::1]:5432/d", "h/d?passfile=p"])
+def test_an_address_without_a_password_is_none(address: str) -> None:
+    assert not holds_secret(f"postgresql://{address}")

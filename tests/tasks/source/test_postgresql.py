@@ -50,6 +50,7 @@ def values(address: str, query: str, types: Mapping[str, str]) -> list[Any]:
         ("'2024-01-01'::timestamp", "date", date(2024, 1, 1)),
         ("date '2024-01-01'", "text", "2024-01-01"),
         ("'1'::jsonb", "integer", 1),
+        ("7::int8", "decimal(2,1)", Decimal("7.0")),
     ],
 )
 def test_a_value_that_a_type_holds_is_read(server: str, value: str, dtype: str, read: object) -> None:
@@ -75,6 +76,8 @@ def test_a_value_that_a_type_holds_is_read(server: str, value: str, dtype: str, 
         ("interval '1 day'", "text", "cannot be kept as they are"),
         ("4294967295::oid", None, r"'q' \(oid\)"),
         ("1::oid", "integer", r"'q' \(oid\)"),
+        ("'\\200'::\"char\"", None, r"'q' \(char\)"),
+        ("70::int8", "decimal(2,1)", "not of the type"),
     ],
 )
 def test_a_value_that_would_be_another_one_is_refused(server: str, value: str, dtype: str | None, sentence: str) -> None:
@@ -121,6 +124,29 @@ def test_rows_of_a_run_that_was_cut_off_are_not_those_of_another_database(
     assert extract_postgresql(job, store).content != first.content
     monkeypatch.setenv("SHOP", server)
     assert extract_postgresql(job, store).content == first.content
+    kept = [extract_postgresql(job, store).content]
+    for password, database in (("a#b", "postgres"), ("a?c", "postgres"), ("a#b", "other")):
+        monkeypatch.setenv("SHOP", server.replace("///postgres?", f"//reader:{password}@/{database}?"))
+        kept.append(extract_postgresql(job, store).content)
+    assert [one == first.content for one in kept] == [True, True, True, False]
+
+
+def test_a_table_of_which_the_role_sees_a_part_is_refused_unless_somebody_says_so(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said(server, "CREATE TABLE parted AS SELECT generate_series(1, 9) AS a", "ALTER TABLE parted ENABLE ROW LEVEL SECURITY")
+    said(server, "CREATE POLICY few ON parted USING (a < 3)", "CREATE ROLE clerk LOGIN", "GRANT SELECT ON parted TO clerk")
+    clerk = server.replace("user=reader", "user=clerk")
+    with pytest.raises(DatabaseError, match="SQLSTATE 42501: the role may not read it, or row-level security hides rows"):
+        values(clerk, "TABLE parted", {})
+    assert values(clerk, "SELECT 1", {}) == [1]
+    assert values(server, "TABLE parted", {}) == list(range(1, 10))
+    assert values(f"{clerk}&options=-c%20row_security%3Don", "TABLE parted", {}) == [1, 2]
+    monkeypatch.setenv("PGOPTIONS", "-c row_security=on")
+    assert values(clerk, "TABLE parted", {}) == [1, 2]
+
+
+def test_a_value_that_does_not_fit_ends_a_query_that_goes_on(server: str) -> None:
+    with pytest.raises(DatabaseError, match="not of the type"):
+        values(server, "SELECT 5 AS q, repeat('x', 999) FROM generate_series(1, 100000) a, generate_series(1, 100000) b", {"q": "date"})
 
 
 def test_rows_of_several_tables_are_kept_beside_each_other_until_each_is_asked_anew(server: str, tmp_path: Path) -> None:
