@@ -38,7 +38,7 @@ class LinkCount:
         smallest: How many people share the set that fewest share; 0 if no person has a pseudonym.
         below_k: People who share one of theirs with fewer than k.
         failing: Sets that fewer than k people share, and combinations in which fewer than k are left over.
-        left_over: People without a pseudonym who share a combination with fewer than k, apart from those whom links show elsewhere too.
+        left_over: People without a pseudonym in a combination of fewer than k, apart from those whom links show elsewhere too.
         unexpected: Pseudonyms in combinations of which the private file says otherwise.
     """
 

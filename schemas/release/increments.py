@@ -147,8 +147,8 @@ class Overlap(FrozenModel):
         if not self.exact:
             return self._counted()
         told = (
-            f"Of {listed(self.exact)}, one of both publishes values and the other takes them to be known. Whoever knows them finds fewer "
-            f"{self.unit}s there. Name {'it' if len(self.exact) == 1 else 'them'} under 'quasi_identifiers' in both jobs."
+            f"Of {listed(self.exact)}, one of both publishes values and the other takes them to be known. Whoever knows them finds "
+            f"fewer {self.unit}s by them. Name {'it' if len(self.exact) == 1 else 'them'} under 'quasi_identifiers' in both jobs."
         )
         return f"{self.model_copy(update={'exact': ()})._counted()} {told}"
 
@@ -215,7 +215,9 @@ class Overlap(FrozenModel):
         below = [f"below k = {self.k:,}: {', '.join(part for part in parts if part)}"] if any(parts) else []
         broken = [f"{self._most(self.values_at_risk, self.unit)} in joint classes that break l or t"] if self.values_at_risk else []
         if self.grouped_at_risk:
-            broken.append(f"{self._most(self.grouped_at_risk, self.unit)} whose two values of a column are those of fewer")
+            broken.append(
+                f"{self._most(self.grouped_at_risk, self.unit)} whose two values of a column are those of fewer than k = {self.k:,}"
+            )
         left = [f"those that left were not compared ({self.unmeasured})"] if self.unmeasured else []
         return [*below, *broken, *left]
 

@@ -60,7 +60,7 @@ class Linked(FrozenModel):
         smallest: How many people share the set that fewest share.
         below_k: People who share one of theirs with fewer than k, and their ``share`` of all.
         share: See ``below_k``.
-        left_over: People without a pseudonym who share a combination with fewer than k, apart from those whom links show elsewhere too.
+        left_over: People without a pseudonym in a combination of fewer than k, apart from those whom links show elsewhere too.
         accepted: Whether the job accepts that some are below k (``columns.linkable``).
     """
 
@@ -78,7 +78,7 @@ def left_over_clause(people: int) -> str:
     """Return the clause on people without a pseudonym whom the links of others give away, or no text."""
     if not people:
         return ""
-    return f", and {people:,} without a pseudonym {verb_of(people, 'are')} left over where links show most others elsewhere"
+    return f", and {people:,} without a pseudonym {verb_of(people, 'are')} left over where links show others elsewhere"
 
 
 class OneValue(FrozenModel):

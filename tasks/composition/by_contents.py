@@ -37,6 +37,7 @@ from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, units_at_risk_by_values
 from tasks.composition.release_history import Entry, promises_by_column, read_entry
 from tasks.counting.contents import DigestedColumns
+from tasks.engine.runs import Run
 from tasks.store.database import connect
 from tasks.store.store import Store
 from tasks.writing.people import KeptRecords
@@ -102,10 +103,15 @@ def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figu
         None where the two turn out to have no records in common.
     """
     run = records.run
-    apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
-    store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
+    store = store_of_earlier(run, earlier)
     compared = _compared(records, earlier, _kept(run.job, earlier, store), k)
-    return run_comparison(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
+    return run_comparison(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=store is not run.store)
+
+
+def store_of_earlier(run: Run, earlier: Earlier) -> Store:
+    """Return the store with what the job of an earlier release keeps of it."""
+    apart = earlier.work and earlier.work != Path(run.job.work_location)
+    return Store(Path(earlier.work or "", "artifacts")) if apart else run.store
 
 
 def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> ComparedContents:
@@ -139,9 +145,9 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged)
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
-    groups, sides = job.columns.grouped, zip(ours.values, theirs.values, strict=True)
-    both = [number for number, places in enumerate(sides) if None not in places and columns[number] in groups.keys() & entry.grouped]
-    grouped = tuple((number, groups[columns[number]] and entry.grouped[columns[number]]) for number in both)
+    groups, others_groups, sides = job.columns.grouped, entry.grouped or {}, zip(ours.values, theirs.values, strict=True)
+    both = [number for number, places in enumerate(sides) if None not in places and columns[number] in groups.keys() & others_groups]
+    grouped = tuple((number, groups[columns[number]] and others_groups[columns[number]]) for number in both)
     in_files = known.count_in_files(earlier.files)
     return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, in_files, grouped)
 
@@ -243,6 +249,8 @@ def _kept(job: Job, earlier: Earlier, store: Store) -> Entry:
     if not entry.parts:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
     if entry.digested is None or entry.promised is None or (job.columns.ways and not entry.by_source):
+        raise UnmeasuredError(OLDER)
+    if entry.grouped is None and not job.is_of_several and not job.columns.grouped.keys().isdisjoint(dict(entry.digested[1])):
         raise UnmeasuredError(OLDER)
     if not all(store.is_complete(artifact) for part in entry.parts for artifact in (part.members, part.contents, part.sets) if artifact):
         raise UnmeasuredError(ARTEFACTS_GONE)

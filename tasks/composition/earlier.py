@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -62,8 +62,12 @@ class KnownRecords:
 
     @property
     def exact(self) -> tuple[str, ...]:
-        """Return the names of the columns that are published as values, and not as labels or pseudonyms."""
-        return tuple(sorted({*self.digested.untreated, *self.digested.values}))
+        """Return the names of the columns that are published as values, or in part.
+
+        Whoever knows a value knows what a mask leaves of it. Labels and pseudonyms with a secret are none.
+        """
+        masked = [one.name for one in self.run.job.columns.pseudonyms if one.treatment.secret is None]
+        return tuple(sorted({*self.digested.untreated, *self.digested.values, *masked}))
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
@@ -156,7 +160,7 @@ class Earlier(NamedTuple):
         untold: Why it cannot be compared, as the end of a sentence; empty if it can, as far as is known.
         doubtful: Whether the sketches have nothing in common, although the records outside them may.
         unread: Whether its sketch was not read, so that it is only known to have the same columns.
-        exact: Quasi-identifiers of either release that the other one publishes as values.
+        exact: Quasi-identifiers of either release that the other one publishes as values; None where the registry does not say.
     """
 
     release: str
@@ -171,7 +175,7 @@ class Earlier(NamedTuple):
     doubtful: bool = False
     unread: bool = False
     most: int | None = None
-    exact: tuple[str, ...] = ()
+    exact: tuple[str, ...] | None = ()
 
 
 def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most_related: int | None = None) -> Iterator[Earlier]:
@@ -217,13 +221,17 @@ class KeyedSketches:
         return self._made[columns]
 
 
+def exact_of_both(known: KnownRecords, qids: Iterable[str], exact: Iterable[str]) -> tuple[str, ...]:
+    """Return the quasi-identifiers of this or another release that the other of both publishes as values."""
+    return tuple(sorted(({*qids} & {*known.exact}) | ({*exact} & {*known.quasi_identifiers})))
+
+
 def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches | None) -> Earlier | None:
     """Return what a registered release shares with the source; None if nothing.
 
     Without sketches it is returned if it may share records.
     """
     persons = bool(entry.person) and entry.person == known.person_columns
-    exact = ({*entry.qids} & {*known.exact}) | ({*entry.exact} & {*known.quasi_identifiers})
     found = Earlier(
         entry.release,
         entry.k,
@@ -232,7 +240,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
         persons=persons,
         work=Path(entry.work),
         most=entry.most,
-        exact=tuple(sorted(exact)),
+        exact=None if entry.exact is None else exact_of_both(known, entry.qids, entry.exact),
     )
     if entry.key != registry.key:
         return found._replace(untold="the key of the registry is another one now, so that its records are not known again")
@@ -322,7 +330,7 @@ def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | 
 
 def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[FolderSecret], kinds: Mapping[str, str]) -> Earlier | None:
     """Return an unregistered release that shares source files or quasi-identifiers with the source."""
-    found = Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records)
+    found = Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records, exact=None)
     if files := frozenset(files_in(manifest, mine, secrets)):
         plain = len(set(mine)) == len(mine) and len({file.digest for file in manifest.sources}) == len(manifest.sources)
         return found._replace(files=files, is_reported=plain and len(files) in {len(mine), len(manifest.sources)})

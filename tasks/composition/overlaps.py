@@ -14,10 +14,11 @@ from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.method import METHODS
 from schemas.release.increments import Joined, Overlap
-from tasks.composition.by_contents import figures_by_contents
+from tasks.composition.by_contents import figures_by_contents, store_of_earlier
 from tasks.composition.by_files import figures_by_files
-from tasks.composition.earlier import Earlier, KnownRecords, earlier_releases
+from tasks.composition.earlier import Earlier, KnownRecords, earlier_releases, exact_of_both
 from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry
+from tasks.composition.release_history import read_entry
 from tasks.store.place import target_of
 
 MOST = 3
@@ -53,7 +54,7 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
     if refuse and (pairs or joins):
         releases = max(len(pairs), *(one.releases for one in joins), 0)
         told = [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)]
-        replays = METHODS[job.method.name].replays and not job.is_of_several and not job.columns.grouped
+        replays = METHODS[job.method.name].replays and not (job.is_of_several or job.columns.grouped or any(one.exact for one in pairs))
         raise OverlapError.refused(releases, told, replays=replays, linked=bool(joins))
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 
@@ -66,7 +67,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     if (known.most, earlier.most) != (None, None):
         most = known.most or source.records, earlier.most or earlier.records
     k = min(job.privacy.k, earlier.k)
-    overlap = known.overlap(release=earlier.release, k=k, unmeasured=earlier.untold, most=most, exact=earlier.exact)
+    overlap = known.overlap(release=earlier.release, k=k, unmeasured=earlier.untold, most=most, exact=_exact(known, earlier))
     if earlier.files and earlier.is_reported:
         shared = sum(file.rows for file in source.files if file.digest in earlier.files)
         overlap = overlap.model_copy(update={"shared": shared, "added": source.records - shared, "removed": earlier.records - shared})
@@ -85,6 +86,16 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
         # for, each release that is older than what is kept.
         return None if earlier.doubtful else overlap.model_copy(update={"unmeasured": str(reason)})
     return None if figures is None else overlap.model_copy(update=figures)
+
+
+def _exact(known: KnownRecords, earlier: Earlier) -> tuple[str, ...]:
+    """Return the quasi-identifiers of either release that the other publishes as values."""
+    # Registries of older versions do not say it, nor does a manifest; the history does.
+    entry = read_entry(earlier.release, store_of_earlier(known.run, earlier)) if earlier.exact is None else None
+    if entry is None or entry.digested is None:
+        return earlier.exact or ()
+    _, *published = entry.digested
+    return exact_of_both(known, entry.hierarchies, (name for columns in published for name, _ in columns))
 
 
 def register_release(records: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:

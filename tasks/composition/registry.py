@@ -60,7 +60,7 @@ class Registered(FrozenModel):
         person: Columns that name persons, in the same way; none where the job names none.
         columns: All columns of the source.
         qids: Names of the quasi-identifiers.
-        exact: Names of the columns that it publishes as values; none in older entries.
+        exact: Names of the columns that it publishes as values; None in older entries.
         sketch: SHA-256 of the sketches of its records and persons.
         reach: Share of all digests that each sketch covers.
         key: Identifies the registry's secret that its digests were keyed with.
@@ -89,7 +89,7 @@ class Registered(FrozenModel):
     published: bool = False
     key_families: tuple[str, ...] | None = None
     most: int | None = None
-    exact: tuple[str, ...] = ()
+    exact: tuple[str, ...] | None = None
 
     @property
     def pseudonyms_may_be_there(self) -> bool:

@@ -63,7 +63,8 @@ class Entry(FrozenModel):
         digested: Columns whose digests ``parts`` hold, as ``DigestedColumns`` has them, with the kind of values; None in older entries.
         by_source: Whether these digests are of values of the source; in older entries they are of published values.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
-        grouped: Columns whose published values are those of enough people, each with whether these are means.
+        grouped: Columns whose published values are those of enough people, each with whether these are means; None in
+            older entries.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
         seal: The seal of its manifest, its SHA-256; a release that was changed or made anew no longer matches it.
     """
@@ -82,7 +83,7 @@ class Entry(FrozenModel):
     digested: tuple[Kinds, Kinds, Kinds] | None = None
     by_source: bool = False
     promised: dict[str, dict[str, Any]] | None = None
-    grouped: dict[str, bool] = {}
+    grouped: dict[str, bool] | None = None
     untold: str = ""
     seal: str = ""
 

@@ -90,6 +90,7 @@ class ComparedTables:
             digested=known.digested_kinds,
             by_source=True,
             promised=promises_by_column(job),
+            grouped={},
             untold=known.unmeasured,
             seal=manifest.seal,
         )

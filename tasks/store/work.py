@@ -188,7 +188,7 @@ def clean_work(job: Job) -> CleanOutcome:
     place = work_of(job)
     if isinstance(place, Bucket):
         check_folders_disjoint(job)
-        return clear_bucket(place)
+        return clear_bucket(place, job)
     with idle_folder(job) as work:
         if work:
             clear_staging(job)
@@ -285,8 +285,8 @@ def _kept(folder: Path) -> dict[str, KeptWork]:
     return {name: KeptWork(file_digest(path), path.stat().st_mtime_ns) for name, path in paths.items() if _NAME.fullmatch(name)}
 
 
-def clear_bucket(bucket: Bucket) -> CleanOutcome:
-    """Remove work in a bucket except registered releases; return the bytes freed and entries that stay.
+def clear_bucket(bucket: Bucket, job: Job) -> CleanOutcome:
+    """Remove a job's staging and work in a bucket but for registered releases; return as ``clean_work``.
 
     The lease stays, and the mark beside it: another run may wait for it, and its generation must not begin anew.
     """
@@ -297,6 +297,7 @@ def clear_bucket(bucket: Bucket) -> CleanOutcome:
     lease = take_lease(bucket)
     with renewed_lease(lease):
         lease.renew()
+        clear_staging(job)
         there, found = bucket.sizes(), bucket.entry(LIST)
         stays = {name: kept for name, kept in (_read(bucket) if found else {}).items() if name.startswith(REGISTRY)}
         if found and stays:

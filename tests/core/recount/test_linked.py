@@ -129,7 +129,7 @@ def test_who_shares_a_set_with_fewer_than_k_is_exposed_unless_the_job_accepts_it
     [fault] = link_faults(REFUSES, [FEW, replace(FEW, columns=("mail",))])
     assert fault.endswith("7 of 40 share the set of combinations that theirs are in with fewer than k = 5")
     [fault] = link_faults(REFUSES, [replace(FEW, left_over=2)])
-    assert fault.endswith("fewer than k = 5, and 2 without a pseudonym are left over where links show most others elsewhere")
+    assert fault.endswith("fewer than k = 5, and 2 without a pseudonym are left over where links show others elsewhere")
 
 
 def test_each_figure_of_what_links_is_held_against_the_files() -> None:

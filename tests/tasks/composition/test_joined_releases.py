@@ -107,7 +107,7 @@ class Known:
     """Earlier releases that have something in common with this one, by how many of them are safe."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, asked: str, *, safe: int = 0, unsafe: int = 0, records: int = 100) -> None:
-        ones = [SimpleNamespace(is_safe=number < safe, number=number) for number in range(safe + unsafe)]
+        ones = [SimpleNamespace(is_safe=number < safe, number=number, exact=()) for number in range(safe + unsafe)]
         for one in ones:
             one.reported = lambda one=one: SimpleNamespace(sentence=lambda: f"overlap {one.number}")
         self.earlier = earlier = [SimpleNamespace(release=f"people-{number}", doubtful=False) for number in range(len(ones))]

@@ -320,7 +320,7 @@ def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs:
     kinds = {"q": "text", "who": "text"}
     known: Any = SimpleNamespace(source=mine, person_columns=(("who", "text"),), kinds=kinds, quasi_identifiers=(), exact=("q", "z"))
     said: dict[str, Any] = {"files": tuple(registry.keyed_file_digests(other)), "linkage_key": (("q", "text"),), "key": registry.key}  # type: ignore[arg-type]
-    found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),), qids=("q",)), registry, None)
+    found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),), qids=("q",), exact=()), registry, None)
     assert found is not None
     assert (found.files, found.is_reported, found.persons, found.linkage_key) == (frozenset(common), is_reported, True, (("q", "text"),))
     assert found.exact == ("q",)

@@ -23,7 +23,7 @@ from tasks.store.lease import Clock, Lease, take_lease
 from tasks.store.place import Bucket
 from tasks.store.store import Store
 from tasks.store.work import BELOW, BucketWork, clear_bucket, read_only_store, work_in_bucket
-from tasks.store.work_folder import MARK
+from tasks.store.work_folder import MARK, staging_prefix
 from tests.jobs import people, people_job
 from tests.servers import Faulty, forget, objects, s3_bucket
 
@@ -288,7 +288,7 @@ def test_a_prefix_that_holds_something_else_stays_as_it_is(bucket: Bucket, tmp_p
     with pytest.raises(WorkError, match="holds objects that are not SKALD's"), work_in_bucket(job, bucket):
         pass
     with pytest.raises(WorkError, match="holds objects that are not SKALD's"):
-        clear_bucket(bucket)
+        clear_bucket(bucket, job)
     assert bucket.sizes() == {"somebody/else.txt": 4}
 
 
@@ -299,7 +299,11 @@ def test_clearing_removes_what_runs_keep_but_not_what_is_registered(bucket: Buck
         keep(work, "registry/one.record", "registered")
         work.store.make("step", Key("key"), ".txt", wrote(b"content"))
     bucket.write("notes.txt", b"hers")
-    removed = clear_bucket(bucket)
+    # A run that was killed had written this much of a release.
+    staged = job.target_path / f"{staging_prefix(job)}people-1"
+    (staged / "data").mkdir(parents=True)
+    removed = clear_bucket(bucket, job)
+    assert not staged.exists()
     assert removed.freed > 0
     assert removed.files_left == 1
     with read_only_store(job):
@@ -316,11 +320,11 @@ def test_the_generation_never_goes_back_however_often_work_is_cleared(bucket: Bu
         with work_in_bucket(job, bucket) as work:
             keep(work, "secret", "secret")
             generations.append(work.generation)
-        assert clear_bucket(bucket).freed > 0
+        assert clear_bucket(bucket, job).freed > 0
         assert set(bucket.sizes()) == {MARK, leases.NAME}
     # Whoever clears holds the lease too.
     assert generations == [1, 3, 5]
-    assert clear_bucket(bucket).freed == 0
+    assert clear_bucket(bucket, job).freed == 0
 
 
 def test_a_run_that_waits_while_work_is_cleared_finds_mark_and_lease(
@@ -332,7 +336,7 @@ def test_a_run_that_waits_while_work_is_cleared_finds_mark_and_lease(
 
     def clears_first(at: Bucket) -> Lease:
         monkeypatch.setattr(held_work, "take_lease", take_lease)
-        clear_bucket(bucket)
+        clear_bucket(bucket, job)
         return take_lease(at)
 
     monkeypatch.setattr(held_work, "take_lease", clears_first)
