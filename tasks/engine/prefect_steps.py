@@ -196,6 +196,7 @@ def task_here(step: str, label: str, function: Callable[[], Result], lineage: Li
             name=step,
             task_run_name=step_label(step, label),
             persist_result=False,
+            retries=0,
         )
     try:
         return _keyed(task, step)()
