@@ -723,9 +723,6 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/recount/people_of_source.py:_ranks: False -> True": (
         "Each entry is among the values, so that ranks have no null and need no copy."
     ),
-    "tasks/recount/recount.py:count_in_classes: alike or RecordRelation(source) -> ((RecordRelation(source)))": (
-        "The same records one by one give the same counts, which takes longer."
-    ),
     "core/columns/sorting.py:_by_bits: numbers.dtype == np.int64 -> False": (
         "Numbers that are not negative have the same bits with a sign, and a loop of their own."
     ),

@@ -182,9 +182,7 @@ class Recount:
         return self.persons.masked, self.persons.masked if masked_records == self.masked else 0
 
 
-def recount_sql(
-    source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, record_count_sql: str = "count(*)", sensitive: Sequence[str] = ()
-) -> str:
+def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, sensitive: Sequence[str] = ()) -> str:
     """Return SQL that counts ``Recount``'s fields up to ``sizes``, ``*`` by QID, and one-value classes.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
@@ -194,7 +192,6 @@ def recount_sql(
         qids: Quoted names of the published QID columns.
         k: What a class must reach.
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order; else it is empty.
-        record_count_sql: The expression that counts the records of a class.
         sensitive: Quoted names of the columns of which it also counts the classes in which nobody has another value than the others, and
             the records in these, in a list of two numbers for each. A null is no value: a class with one value and nulls is one of them,
             and a class of nulls alone.
@@ -211,7 +208,7 @@ def recount_sql(
     )
     return f"""
         WITH classes AS (
-            SELECT {record_count_sql} AS records, {starred} AS masked{each}{alike}
+            SELECT count(*) AS records, {starred} AS masked{each}{alike}
             FROM {source} GROUP BY {columns}
         )
         SELECT coalesce(sum(records), 0)::BIGINT, count(*), coalesce(min(records), 0), count(*) FILTER (records < {k:d}),

@@ -285,7 +285,7 @@ def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]],
         qids: Names of the published quasi-identifiers.
         k: What a class must reach.
     """
-    release, labels = rows.countable_records(rows.release), [quote(name) for name in qids]
+    release, labels = rows.release, [quote(name) for name in qids]
     asked = {kind: combined_groups(release, [quote(name) for name in names], labels) for kind, names in columns.items()}
     rows.expect("release", list(asked.values()))
     found: Counts = {}

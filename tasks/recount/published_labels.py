@@ -94,7 +94,7 @@ def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
 
 def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
     """Return the groups of a quasi-identifier's values in the source and of its labels in the release."""
-    labels = label_groups(sides.rows.countable_records(sides.unmasked), tuple(map(quote, published_columns(job, qid))))
+    labels = label_groups(sides.unmasked, tuple(map(quote, published_columns(job, qid))))
     return value_groups(sides.source, quote(qid.name)), labels
 
 

@@ -244,7 +244,7 @@ def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int
 
 def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> ColumnLoss:
     columns = published_columns(job, qid)
-    counted = label_groups(rows.countable_records(rows.release), tuple(map(quote, columns)))
+    counted = label_groups(rows.release, tuple(map(quote, columns)))
     labels = fetch_columns(rows.connection, f"FROM {rows.grouped('release', counted)}")
     kind, records = original.type_of(qid.name), labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)

@@ -282,7 +282,7 @@ def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestP
     rows, tables = sides.rows, tuple(part.digests for part in parts if part.digests)
     source, looked_up, before = _looked_up(sides.source, parts)
     given = replace(source_digests(source, looked_up), tables=tables, before=tuple(before), wide=True)
-    found = replace(released_digests(rows.countable_records(release), looked_up), wide=True)
+    found = replace(released_digests(release, looked_up), wide=True)
     statement = excess_records_sql(rows.grouped("release", found), rows.grouped("source", given))
     [(more, unlike)] = sides.connection.execute(statement).fetchall()
     alone = {}

@@ -76,7 +76,7 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
 def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups:
     """Return groups (an SQL statement to be run) that list the distinct labels of a quasi-identifier."""
-    return distinct_groups(rows.countable_records(rows.release), list(map(quote, published_columns(job, qid))))
+    return distinct_groups(rows.release, list(map(quote, published_columns(job, qid))))
 
 
 def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:

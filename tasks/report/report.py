@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.recount.classes import Recount, contradicted_counts
-from core.recount.groups import RecordRelation
 from core.units.losses import without_masked
 from schemas.errors.base import StorageError, VerificationError, verb_of
 from schemas.job.job import Job
@@ -241,7 +240,7 @@ def recount_release_files(release_name: str, files: Sequence[Path], manifest: Ma
     layout = layout_of(files, manifest.columns)
     # Without a job there is no work folder; what is spilt here is of published files.
     with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection, file_error(release_name):
-        relation = RecordRelation(relation_of(connection, files, layout))
+        relation = relation_of(connection, files, layout)
         return count_classes(connection, relation, columns, manifest.privacy["k"], terms.sensitive)
 
 
