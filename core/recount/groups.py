@@ -67,6 +67,11 @@ class Groups:
         return grouped + (f" ORDER BY {', '.join(name for _, name in self.keys)} LIMIT {self.first:d}" if self.first else "")
 
 
+def value_groups(rows: str, expression: str) -> Groups:
+    """Return the GROUP BY query that counts the ``records`` of each ``value`` of an expression over rows."""
+    return Groups(rows, ((expression, "value"),))
+
+
 _BLANKS = r"[\s\x{85}\x{A0}\x{1680}\x{2000}-\x{200B}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]+"
 _NOTHING = "'', 'na', 'n/a', 'n.a.', 'nan', 'null', '#n/a', '<na>', '-', '--', '.', '?'"
 NUMBER = "file_row_number"
@@ -211,28 +216,6 @@ def combination_counts_sql(combinations: str, k: int) -> str:
     """
 
 
-def contents_sql(combinations: str, class_table: str, person_table: str, qid_count: int, kind: Kind, table: str) -> str:
-    """Return SQL that makes the table of persons, their classes and their column contents.
-
-    Its columns are ``combination``, ``person``, ``content``, ``records``.
-
-    Args:
-        combinations: The table of the published combinations of labels.
-        class_table: What is read as ``class`` and ``label_0`` …
-        person_table: What is read as ``class``, ``person``, ``records`` and, by kind of column, the digest of what is published there.
-        qid_count: How many published quasi-identifiers there are.
-        table: Name of the table.
-    """
-    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
-    return f"""
-        CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT n.combination, p.person, p.{kind} AS content, sum(p.records)::BIGINT AS records FROM {person_table} AS p LEFT JOIN (
-            SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}
-        ) AS n ON n.class = p.class
-        GROUP BY ALL
-    """
-
-
 def person_combination_counts_sql(contents: str, k: int) -> str:
     """Return SQL that counts the persons with a unique or rare combination of columns.
 
@@ -241,7 +224,7 @@ def person_combination_counts_sql(contents: str, k: int) -> str:
     without the class, it is a person of a content.
 
     Args:
-        contents: The table that ``contents_sql`` makes.
+        contents: A table of ``combination``, ``person``, ``content`` (what is published of columns of a kind) and ``records``.
         k: What a class must reach.
     """
     records = "sum(records)::BIGINT AS records"

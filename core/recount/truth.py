@@ -8,10 +8,9 @@ the labels among it, must occur in the source at least as often. Where labels ov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from core.recount.groups import RECORDS, Groups
+from core.recount.groups import RECORDS, Groups, record_digest_sql
 from core.recount.people import is_value_sql
 from schemas.errors.base import counted, listed, verb_of
 
@@ -35,17 +34,6 @@ class DigestPart(NamedTuple):
     source: str
     digests: str = ""
     column: str = ""
-
-
-def value_groups(source: str, column: str) -> Groups:
-    """Return the GROUP BY query that counts the records of each value of a source column.
-
-    Its columns are ``value`` and ``records``.
-
-    Args:
-        column: Quoted name.
-    """
-    return Groups(f"{source} AS s", ((f"s.{column}", "value"),))
 
 
 def values_sql(value_counts: str, table: str) -> str:
@@ -87,14 +75,6 @@ def untreated_values_sql(release: str, column: str, *, floating: bool = False) -
     there = is_value_sql(f"r.{column}", floating=floating)
     each = f"SELECT count(*) AS records FROM {release} AS r WHERE {there} GROUP BY r.{column}"
     return f"SELECT count(*), count(*) FILTER (records = 1), coalesce(sum(records), 0)::BIGINT FROM ({each})"
-
-
-def distinct_groups(release: str, columns: Sequence[str]) -> Groups:
-    """Return the GROUP BY query that finds the different labels of a quasi-identifier.
-
-    Arguments as for ``label_groups``.
-    """
-    return replace(label_groups(release, columns), counts=())
 
 
 def labels_sql(label_counts: str, table: str) -> str:
@@ -161,7 +141,7 @@ def _row_digest(columns: Sequence[str]) -> str:
 
     DuckDB joins the digests of several values by exclusive or. The outer digest makes sums differ where records exchange values.
     """
-    return f"hash({joint_digest(columns)})"
+    return f"hash({record_digest_sql(columns)})"
 
 
 def _digests(selected: str) -> Groups:
@@ -204,28 +184,10 @@ def join_source_values_sql(
     """
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts)
     digests = ", ".join(
-        f"{one} AS digest_{number}" for number, one in enumerate([*known_digests, joint_digest([part.source for part in parts])])
+        f"{one} AS digest_{number}" for number, one in enumerate([*known_digests, record_digest_sql([part.source for part in parts])])
     )
     kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later_columns))
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {digests}{kept} FROM {source} AS s {joins}"
-
-
-def joint_digest(columns: Sequence[str]) -> str:
-    """Return the SQL expression for one digest of several SQL expressions (a constant for none)."""
-    return f"hash({', '.join(columns) or '0'})"
-
-
-def marginal_groups(rows: str, expression: str) -> Groups:
-    """Return the GROUP BY query that counts the records of each value of one column.
-
-    The column is of the release or of the source.
-
-    Its columns are ``value`` and ``records``.
-
-    Args:
-        rows: What is read, with its alias.
-    """
-    return Groups(rows, ((expression, "value"),))
 
 
 def marginal_sql(released_table: str, source_table: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.recount.groups import Groups
+from core.recount.groups import Groups, value_groups
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import (
@@ -24,7 +24,7 @@ from core.recount.labels.label_spans import (
     read_labels,
 )
 from core.recount.labels.value_scales import is_text_type, texts_with_nulls
-from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
+from core.recount.truth import label_groups, labels_sql, values_sql
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.registry.hierarchies import WidthsHierarchy

@@ -201,7 +201,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
 
 def read_column_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
     """Return faults of the columns of CSV and other files as sentences, by types that DuckDB reads."""
-    types = {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    types = types_of(connection, source)
     names = list(types)
     if faults := column_faults(job, names):
         return faults
