@@ -19,7 +19,7 @@ from core.recount.labels.label_losses import ColumnLoss
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount, share_at_most
 from schemas.errors.base import counted, listed, verb_of
-from schemas.job.identifiers import ColumnPublication, publications_agree
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
 from schemas.release.figures import Kind
 from schemas.release.manifest import RANGED, Manifest, endpoints_of, pseudonym_sentence, published_payload, published_qids
@@ -291,7 +291,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
     if manifest.endpoints != endpoints_of(job, ranged, manifest.node, recount.fully_suppressed_columns):
         faults.append("the manifest does not say truly where ranges end")
-    if recount.published and not publications_agree(manifest.published, recount.published):
+    if recount.published and manifest.published != recount.published:
         faults.append("the manifest does not say truly what columns lost that are published otherwise than they are")
     if manifest.pseudonyms != pseudonym_sentence(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")

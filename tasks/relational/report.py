@@ -181,8 +181,7 @@ def _rows_sentence(name: str, table: ReleasedTable, k: int) -> str:
 def _published_sentence(table: str, name: str, one: ColumnPublication, k: int) -> str:
     error = "" if one.error is None else f", with a mean absolute error of {one.error:,g}"
     way = treatment_sentence(one.publish, k)
-    nulls = f" {one.nulls_text}." if one.nulls_text else ""
-    return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}.{nulls}"
+    return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}. {one.nulls_text}."
 
 
 def _key_sentences(manifest: TablesManifest) -> list[str]:

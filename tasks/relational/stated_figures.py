@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
 from core.recount.histories import TablesRecount
-from schemas.job.identifiers import ColumnPublication, canonical_way, publications_agree
+from schemas.job.identifiers import canonical_way
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import most_rows_of, table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
@@ -223,14 +223,9 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
     counted_there = sources_were_read or bool(found.published)
-    if counted_there and not publications_agree(_by_table_and_column(manifest.published), _by_table_and_column(found.published)):
+    if counted_there and manifest.published != found.published:
         faults.append("the manifest's figures of published columns are not those of the files")
     return faults + together_faults(manifest, found) + promise_faults(manifest, job)
-
-
-def _by_table_and_column(published: Mapping[str, Mapping[str, ColumnPublication]]) -> dict[tuple[str, str], ColumnPublication]:
-    """Return the figures of all tables' columns by table and column."""
-    return {(table, name): one for table, columns in published.items() for name, one in columns.items()}
 
 
 def _withheld_faults(
