@@ -47,6 +47,8 @@ def known_of(folder: Path, replayed: str | None = None, *, kinds: tuple[str, ...
         kinds=dict.fromkeys(kinds, "text"),
         columns=KEY,
         person_columns=(),
+        exact=(),
+        quasi_identifiers=("q",),
         sketches={KEY: mine}.get,
     )
 
