@@ -107,9 +107,9 @@ def _combined(total: Digests, digests: Digests) -> Digests:
 
 
 def mixed_numbers(numbers: Digests) -> Digests:
-    """Return the next output of SplitMix64 after each number (Steele, Lea and Flood, OOPSLA 2014), shape (n,).
+    """Return the next output of SplitMix64 after each number, shape (n,).
 
-    Neighbouring numbers come out unrelated, and sums of mixed numbers identify sets.
+    It is of Steele, Lea and Flood, OOPSLA 2014. Neighbouring numbers come out unrelated, and sums of mixed numbers identify sets.
     """
     found: Digests = _mix(numbers + np.uint64(0x9E3779B97F4A7C15))
     return found
