@@ -103,6 +103,10 @@ def manifest(**changes: Any) -> Manifest:
         "release": "people-0", "name": "people", "job": "0", "inputs": "0", "method": "skald", "privacy": {"k": 5}, "records": 100,
         "released": 95, "suppressed": 5, "masked": 0, "classes": 7, "min_class": 5, "node": None, "levels": None, "loss": {}, "ncp": {},
         "optimal": "certified", "search": {}, "files": (), "versions": {}, "seconds": {}, "peak_rss": 0,
+        "asked": {
+            "limit": "0.05", "treatment": "drop", "objective": None, "identifiers": (), "quasi_identifiers": (), "sensitive": (),
+            "insensitive": (), "memory": 1,
+        },
     }  # fmt: skip
     return Manifest.model_validate(made | changes)
 
