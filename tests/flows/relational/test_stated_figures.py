@@ -59,7 +59,7 @@ STATED = {
     "key_columns": ({}, "keys are"),
     "pseudonyms": ({"person_id": "hash"}, "pseudonyms are"),
     "tables.person.levels.age": (None, "levels are"),
-    "published": ({"person": {"income": {"publish": "shared", "changed": 0.0, "error": None}}}, "published columns are"),
+    "published": ({"person": {"income": {"publish": "shared", "changed": 0.0, "error": None, "null": 0.0}}}, "published columns are"),
     "tables.visit.orphans": (9, "find nobody"),
     "tables.condition.orphans": (None, "find nobody"),
 }
