@@ -104,7 +104,7 @@ def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figu
     run = records.run
     apart = bool(earlier.work) and earlier.work != Path(run.job.work_location)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
-    compared = _compared(records, earlier, _kept(run.job, earlier, store), k)
+    compared = _compared(records, earlier, _kept(earlier, store), k)
     return run_comparison(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
 
 
@@ -233,8 +233,8 @@ def _shared(part: KeptRecords, files: set[str]) -> NDArray[np.bool_]:
 ARTEFACTS_GONE = "its artefacts are gone"
 
 
-def _kept(job: Job, earlier: Earlier, store: Store) -> Entry:
-    """Return the history entry of an earlier release; raise ``UnmeasuredError`` if a job cannot use it."""
+def _kept(earlier: Earlier, store: Store) -> Entry:
+    """Return the history entry of an earlier release; raise ``UnmeasuredError`` if it is of no use."""
     entry = read_entry(earlier.release, store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because its artefacts were removed")
@@ -242,7 +242,7 @@ def _kept(job: Job, earlier: Earlier, store: Store) -> Entry:
         raise UnmeasuredError(entry.untold)
     if not entry.parts:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
-    if entry.digested is None or entry.promised is None or (job.columns.ways and not entry.by_source):
+    if entry.digested is None or entry.promised is None:
         raise UnmeasuredError(OLDER)
     if not all(store.is_complete(artifact) for part in entry.parts for artifact in (part.members, part.contents, part.sets) if artifact):
         raise UnmeasuredError(ARTEFACTS_GONE)
@@ -263,8 +263,6 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
             shared = _shared(part, files) if part.files else np.zeros(len(table), np.bool_)
             loaded = [table["content"], table["class"].cast(pa.int64()), pa.array(shared), _persons(table, records, named=persons)]
             loaded.append(table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64)))
-            if not {*side.arranged} <= {*table.column_names}:
-                raise UnmeasuredError(OLDER)
             loaded += [table[one] for one in side.arranged]
             loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
             database.register("part", pa.table(loaded, names=names))

@@ -37,7 +37,7 @@ class Compared:
         self.job = job_of_notes()
         self.asked: list[DigestedColumns] = []
         self.entry = SimpleNamespace(
-            untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}}, by_source=True, grouped={}
+            untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}}, grouped={}
         )
         monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self.entry)
         self.places: list[Any] = []
