@@ -5,21 +5,26 @@ It is made for a screen, a phone and paper.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from core.charts.chart import DARK_STYLE, Chart, ChartStyle, bar_chart
+from core.compiling.compiled import compiled_folder
 from core.lattice.picture import heights_picture, nodes_picture
 from core.lattice.search import LatticeMap
-from schemas.errors.base import counted
+from schemas.errors.base import StorageError, counted
 from schemas.release.report import Report, RiskFigure
 from schemas.release.terms import Band
 from tasks.report.terms import date_text, map_of_report
+from tasks.store.files import write_atomically
 from tasks.store.keys import code_of, fingerprint_of
 
 SOURCE, RELEASE = "Source", "Release"
@@ -92,6 +97,59 @@ def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:
     return heights_picture(drawn, width).inline("lattice"), nodes_picture(drawn, width).inline("lattice")
 
 
+DIGEST = hashlib.sha256().digest_size
+
+
+class TemplateCache(BytecodeCache):
+    """Bytecode cache of Jinja templates in a folder, each file stored with its digest.
+
+    A damaged file is compiled again, and no page fails for it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Load a compiled template into Jinja's bucket; ignore a missing or damaged file."""
+        try:
+            kept = self._file(bucket).read_bytes()
+        except OSError:
+            return
+        code = kept[DIGEST:]
+        if hashlib.sha256(code).digest() == kept[:DIGEST]:
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Write Jinja's compiled template to the cache folder; ignore write errors."""
+        code = bucket.bytecode_to_string()
+        try:
+            write_atomically(self._file(bucket), lambda path: path.write_bytes(hashlib.sha256(code).digest() + code))
+        except StorageError:
+            return
+
+    def _file(self, bucket: Bucket) -> Path:
+        return self._folder / f"{bucket.key}.cache"
+
+
+def template_cache(made_by: Path) -> TemplateCache | None:
+    """Return the cache of compiled templates, its folder created; None if that fails.
+
+    Each version of Jinja and each way of compiling has a folder of its own.
+
+    Args:
+        made_by: The file whose code sets up the compilation.
+    """
+    home = compiled_folder()
+    if home is None:
+        return None
+    folder = home / "templates" / hashlib.sha256(version("jinja2").encode() + made_by.read_bytes()).hexdigest()[:16]
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return TemplateCache(folder)
+
+
 TEMPLATE, SUMMARY = "report.html", "summary.html"
 SMALLEST_SHARE = 0.0001
 BROAD, SLIM = 900, 320
@@ -129,6 +187,7 @@ def report_code() -> str:
 def _environment() -> Environment:
     """Return the Jinja environment of the report's templates."""
     environment = Environment(
+        bytecode_cache=template_cache(Path(__file__)),
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         # Names of columns are free text from outside: all is escaped that does not say it is markup.
         autoescape=True,
