@@ -6,11 +6,13 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from schemas.errors.base import SkaldError, SourceError, StorageError
+from tasks.engine import prefect_steps
 from tasks.engine.guard import guarded, is_transient
 from tasks.engine.remote import call_queues
 from tasks.engine.remote.call_queues import FolderQueue
@@ -126,3 +128,11 @@ def test_a_refusal_is_never_transient_and_says_so_for_the_next_one_that_handles_
     handled = StorageError.not_writable("folder", "reason")
     handled.transient = True
     assert is_transient(handled)
+
+
+@pytest.mark.parametrize(("once", "retries"), [(True, 0), (False, len(prefect_steps.RETRY_SECONDS))])
+def test_what_is_done_once_is_not_tried_again(monkeypatch: pytest.MonkeyPatch, once: bool, retries: int) -> None:
+    tasks: list[Any] = []
+    monkeypatch.setattr(prefect_steps, "_keyed", lambda task, _step: tasks.append(task) or task.fn)
+    assert prefect_steps.task_here("publish", "people", lambda: 7, None, once=once) == 7
+    assert [task.retries for task in tasks] == [retries]
