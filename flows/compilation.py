@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from core.columns.sorting import FEW, ascending_digests, order_of, order_of_digests, sort_numbers
+from core.columns.sorting import FEW, order_of, order_of_digests, sort_numbers
 from core.compiling.compiled import compiled_loops_only
 from core.formats.record_counts import count_records
 from data.tables import JOBS, maker
@@ -72,7 +72,6 @@ def _sort() -> None:
         sort_numbers(np.zeros(FEW, dtype), 1)
     order_of(np.zeros(FEW, np.int64), np.iinfo(np.int64).max)
     order_of_digests(np.zeros(FEW, np.uint64))
-    ascending_digests(np.zeros(FEW, np.uint64))
     count_records([b'a,"b"\n'], ",", 2)
 
 

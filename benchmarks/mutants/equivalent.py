@@ -107,8 +107,6 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/source_digests.py:Sketch.of: 4 -> (4 + 1) #1": (
         "Where the digests are cut, more of them than a sketch keeps are different: that is asked before they are left out."
     ),
-    "core/columns/sorting.py:insertion_sort: > -> >=": "Equal numbers look alike in either order; comparing sorts what takes more steps.",
-    "core/columns/sorting.py:ascending_digests: <= -> <": "More bits are looked at than need be, which gives the same order.",
     "core/units/set_tree.py:SetTree._make_room: <= -> <": "A tree that is emptier takes more memory and holds the same.",
     "core/units/kernels.py:merge_person_cells: 1 -> (1 + 1) #1": (
         "The number tells one person from the one before, and every second number does so as well."
@@ -189,8 +187,6 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/person_rollups.py:PersonRollUps._rolled: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
     "core/columns/sorting.py:ascending: len(numbers) < FEW -> True": "NumPy sorts any number of them alike, which takes longer.",
     "core/columns/sorting.py:ascending: < -> <=": "NumPy sorts any number of them alike.",
-    "core/columns/sorting.py:ascending_digests: len(digests) < FEW -> True": "NumPy sorts any number of them alike, which takes longer.",
-    "core/columns/sorting.py:ascending_digests: < -> <=": "NumPy sorts any number of them alike.",
     "core/columns/sorting.py:order_of: len(numbers) < FEW -> True": "NumPy orders any number of them alike, which takes longer.",
     "core/columns/sorting.py:order_of: < -> <=": "NumPy orders any number of them alike.",
     (
@@ -722,9 +718,6 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "tasks/recount/people_of_source.py:_ranks: False -> True": (
         "Each entry is among the values, so that ranks have no null and need no copy."
-    ),
-    "tasks/recount/recount.py:count_in_classes: alike or RecordRelation(source) -> ((RecordRelation(source)))": (
-        "The same records one by one give the same counts, which takes longer."
     ),
     "core/columns/sorting.py:_by_bits: numbers.dtype == np.int64 -> False": (
         "Numbers that are not negative have the same bits with a sign, and a loop of their own."

@@ -98,29 +98,6 @@ def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int
 
 
 @kernel
-def insertion_sort(numbers: NDArray[np.uint64], most_steps: int) -> bool:
-    """Sort nearly sorted numbers in place; return whether ``most_steps`` were enough.
-
-    Args:
-        numbers: Written to.
-        most_steps: Steps of a number past another one.
-
-    Returns:
-        Whether they are in order.
-    """
-    for row in range(1, numbers.shape[0]):
-        number, place = numbers[row], row
-        while place > 0 and numbers[place - 1] > number:
-            numbers[place] = numbers[place - 1]
-            place -= 1
-            most_steps -= 1
-        numbers[place] = number
-        if most_steps < 0:
-            return False
-    return True
-
-
-@kernel
 def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most_steps: int) -> bool:
     """Correct in place an order that nearly sorts numbers; return whether ``most_steps`` were enough.
 
@@ -147,8 +124,7 @@ def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most_st
 FEW = 1 << 15
 """Numbers that are sorted by comparing before a loop is loaded that would do it by digits."""
 WIDTH = 64
-UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
-"""Bits of a digest that tell so many of them apart, but for a few; and those that do it for more."""
+GREATEST_DIGEST = (1 << WIDTH) - 1
 
 
 def sort_numbers(numbers: NDArray[Any], greatest: int, *, lowest_bit: int = 0, keeps_input: bool = True) -> NDArray[Any]:
@@ -166,18 +142,6 @@ def sort_numbers(numbers: NDArray[Any], greatest: int, *, lowest_bit: int = 0, k
     if len(numbers) < FEW:
         return np.sort(numbers)
     return _by_bits(numbers.copy() if keeps_input else numbers, lowest_bit, greatest.bit_length())
-
-
-def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return digests in ascending order, shape (n,).
-
-    Their upper bits are random, and settle nearly all of it.
-    """
-    if len(digests) < FEW:
-        return np.sort(digests)
-    found = _by_bits(digests.copy(), WIDTH - (UPPER if len(digests) <= MANY else MORE), WIDTH)
-    # Whatever they are, it is an order; where their upper bits were none to go by, it is found by comparing.
-    return found if insertion_sort(found, len(found)) else np.sort(found)
 
 
 def order_of(numbers: NDArray[Any], greatest: int) -> NDArray[np.intp]:
@@ -201,7 +165,7 @@ def order_of(numbers: NDArray[Any], greatest: int) -> NDArray[np.intp]:
 
 def order_of_digests(digests: NDArray[np.uint64]) -> NDArray[np.intp]:
     """Return the permutation that sorts digests, shape (n,); the sort is stable."""
-    return order_of(digests, (1 << WIDTH) - 1)
+    return order_of(digests, GREATEST_DIGEST)
 
 
 def run_starts(ordered: NDArray[Any]) -> NDArray[np.intp]:

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.units.digests import mixed_numbers
+
 Digests = NDArray[np.uint64]
 Numbers = NDArray[np.integer[Any]]
-_STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 class SampleUniqueness(NamedTuple):
@@ -68,12 +70,7 @@ def code_digests(codes: Numbers, column: int) -> Digests:
     """
     with np.errstate(over="ignore"):
         mixed = codes.astype(np.uint64) + np.uint64(column + 1) * _STEP * np.uint64(0x1D8E4E27C47D124F)
-        for _ in range(2):
-            mixed = mixed + _STEP
-            mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
-            mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-            mixed ^= mixed >> np.uint64(31)
-    return mixed
+    return mixed_numbers(mixed_numbers(mixed))
 
 
 def summed_digests(columns: Iterable[Digests], person_count: int) -> Digests:

@@ -27,6 +27,7 @@ from core.mondrian.rows import CutLabelPrices
 from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Prices, RankPositions
 from core.recoding.prices import LabelPrices, label_prices
+from core.units.digests import mixed_numbers
 from core.units.persons import EVERY_RECORD
 from core.units.unit import Unit
 
@@ -214,11 +215,7 @@ def record_digests(codes: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
     """
     made = np.zeros(len(codes), np.uint64)
     for column in codes.T:
-        # The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
-        made = (made ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-        made = (made ^ (made >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        made = (made ^ (made >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        made ^= made >> np.uint64(31)
+        made = mixed_numbers(made ^ column.astype(np.uint64))
     return made
 
 

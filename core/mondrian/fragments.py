@@ -24,9 +24,7 @@ from core.mondrian.recoding import Cutting
 from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, split, whole, with_doubled_rows
 from core.privacy.kernels import MODULES, Demands, is_compiled
 from core.privacy.promise import Promise
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+from core.units.digests import mixed_numbers
 
 
 def sample_mask(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
@@ -39,24 +37,12 @@ def sample_mask(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_
         share: From 0 to 1; 1 takes all.
         seed: Another one draws another sample.
     """
-    state: NDArray[np.uint64] = np.full(len(words[0]), _mixed(np.array([seed], np.uint64))[0])
+    state: NDArray[np.uint64] = np.full(len(words[0]), mixed_numbers(np.array([seed], np.uint64))[0])
     for word in words:
-        state = _mixed(state ^ word.astype(np.uint64))
+        state = mixed_numbers(state ^ word.astype(np.uint64))
     # 53 bits, as many as a float has: the share becomes a whole number and the comparison exact.
     drawn: NDArray[np.bool_] = (state >> np.uint64(11)) < np.uint64(round(share * (1 << 53)))
     return drawn
-
-
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix 64-bit numbers with SplitMix64 (Steele, Lea and Flood 2014).
-
-    Neighbouring numbers come out unrelated.
-    """
-    numbers = numbers + _ODD
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * _FIRST
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * _SECOND
-    mixed: NDArray[np.uint64] = numbers ^ (numbers >> np.uint64(31))
-    return mixed
 
 
 LEAF = -1

@@ -19,7 +19,7 @@ from core.recount.labels.label_losses import ColumnLoss
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount, share_at_most
 from schemas.errors.base import counted, listed, verb_of
-from schemas.job.identifiers import ColumnPublication, publications_agree
+from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
 from schemas.release.figures import Kind
 from schemas.release.manifest import RANGED, Manifest, endpoints_of, pseudonym_sentence, published_payload, published_qids
@@ -182,9 +182,7 @@ class Recount:
         return self.persons.masked, self.persons.masked if masked_records == self.masked else 0
 
 
-def recount_sql(
-    source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, record_count_sql: str = "count(*)", sensitive: Sequence[str] = ()
-) -> str:
+def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, sensitive: Sequence[str] = ()) -> str:
     """Return SQL that counts ``Recount``'s fields up to ``sizes``, ``*`` by QID, and one-value classes.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
@@ -194,7 +192,6 @@ def recount_sql(
         qids: Quoted names of the published QID columns.
         k: What a class must reach.
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order; else it is empty.
-        record_count_sql: The expression that counts the records of a class.
         sensitive: Quoted names of the columns of which it also counts the classes in which nobody has another value than the others, and
             the records in these, in a list of two numbers for each. A null is no value: a class with one value and nulls is one of them,
             and a class of nulls alone.
@@ -211,7 +208,7 @@ def recount_sql(
     )
     return f"""
         WITH classes AS (
-            SELECT {record_count_sql} AS records, {starred} AS masked{each}{alike}
+            SELECT count(*) AS records, {starred} AS masked{each}{alike}
             FROM {source} GROUP BY {columns}
         )
         SELECT coalesce(sum(records), 0)::BIGINT, count(*), coalesce(min(records), 0), count(*) FILTER (records < {k:d}),
@@ -294,7 +291,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
     if manifest.endpoints != endpoints_of(job, ranged, manifest.node, recount.fully_suppressed_columns):
         faults.append("the manifest does not say truly where ranges end")
-    if recount.published and not publications_agree(manifest.published, recount.published):
+    if recount.published and manifest.published != recount.published:
         faults.append("the manifest does not say truly what columns lost that are published otherwise than they are")
     if manifest.pseudonyms != pseudonym_sentence(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")

@@ -229,17 +229,6 @@ def candidate_records_sql(
     """
 
 
-def covered_groups(candidate_table: str) -> Groups:
-    """Return the query that counts source records by the sampled classes that cover them, and by ``part``.
-
-    It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
-
-    Args:
-        candidate_table: As ``candidate_records_sql`` makes it of all quasi-identifiers.
-    """
-    return Groups(candidate_table, (("mask", "mask"), ("part", "part")))
-
-
 def sample_faults(unmatched_records: int, faulty_classes: int, sampled_classes: int) -> list[str]:
     """Return a message if sampled classes hold records that the source cannot have.
 

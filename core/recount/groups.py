@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from core.recount.people import NOBODY, person_condition_sql
 from schemas.release.figures import KINDS, Kind, Together
@@ -18,50 +17,6 @@ RECORDS = (("count(*)", "records"),)
 
 Named = tuple[tuple[str, str], ...]
 """Expressions, each with the name of its column."""
-
-
-class RecordRelation(NamedTuple):
-    """The records of a release as a relation, with or without a column of multiplicities.
-
-    Attributes:
-        relation: The SQL relation of the records.
-        copies: Quoted name of the column with the number of equal records in a row; empty where each row is one record.
-    """
-
-    relation: str
-    copies: str = ""
-
-    @property
-    def count_expression(self) -> str:
-        """The SQL expression that counts the records of a group."""
-        return f"coalesce(sum({self.copies}), 0)::BIGINT" if self.copies else "count(*)"
-
-
-def distinct_records_sql(release: str, copies: str, table: str) -> str:
-    """Return SQL that makes the table of a release's distinct records with their multiplicity.
-
-    It is right because GROUP BY takes nulls as equal, and whatever is counted of groups of records by the values of their columns is the
-    same for equal ones: what was counted one by one is the sum of the copies.
-
-    Args:
-        release: What is read.
-        copies: Quoted name of a column that it does not have.
-        table: Name of the table.
-    """
-    return f"CREATE TEMP TABLE {table} AS SELECT *, count(*) AS {copies} FROM {release} GROUP BY ALL"
-
-
-def distinct_count_sql(parts: Sequence[str], most_rows: int) -> str:
-    """Return SQL that counts all and distinct records among the first ``most_rows`` records of each part.
-
-    Records are distinct among those of all parts together.
-
-    Args:
-        parts: What each is read as.
-        most_rows: How many records of each are looked at.
-    """
-    some = " UNION ALL ".join(f"(SELECT * FROM {part} LIMIT {most_rows:d})" for part in parts)
-    return f"SELECT coalesce(sum(copies), 0)::BIGINT, count(*) FROM (SELECT count(*) AS copies FROM ({some}) AS r GROUP BY r)"
 
 
 @dataclass(frozen=True)
@@ -110,6 +65,11 @@ class Groups:
         # Without keys there is one group, of no rows too.
         grouped = " GROUP BY ALL" if self.keys else ""
         return grouped + (f" ORDER BY {', '.join(name for _, name in self.keys)} LIMIT {self.first:d}" if self.first else "")
+
+
+def value_groups(rows: str, expression: str) -> Groups:
+    """Return the GROUP BY query that counts the ``records`` of each ``value`` of an expression over rows."""
+    return Groups(rows, ((expression, "value"),))
 
 
 _BLANKS = r"[\s\x{85}\x{A0}\x{1680}\x{2000}-\x{200B}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}]+"
@@ -215,7 +175,7 @@ class TogetherCount:
         return self.unique, self.below_k, self.with_classes
 
 
-def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Sequence[str]) -> Groups:
+def combined_groups(release: str, columns: Sequence[str], qids: Sequence[str]) -> Groups:
     """Return the GROUP BY query that counts records by combination of columns, with and without labels.
 
     Its columns are ``alone``, a digest of the columns, ``labelled``, one with the labels, and ``records``. It is right because equal values
@@ -229,7 +189,7 @@ def combined_groups(release: RecordRelation, columns: Sequence[str], qids: Seque
 
     alone, labelled = (record_digest_sql([f"r.{name}" for name in names]) for names in (columns, [*columns, *qids]))
     keys = (alone, "alone"), (labelled, "labelled")
-    return Groups(f"{release.relation} AS r", keys, ((release.count_expression, "records"),), wide=True)
+    return Groups(f"{release} AS r", keys, wide=True)
 
 
 def record_digest_sql(values: Sequence[str]) -> str:
@@ -256,28 +216,6 @@ def combination_counts_sql(combinations: str, k: int) -> str:
     """
 
 
-def contents_sql(combinations: str, class_table: str, person_table: str, qid_count: int, kind: Kind, table: str) -> str:
-    """Return SQL that makes the table of persons, their classes and their column contents.
-
-    Its columns are ``combination``, ``person``, ``content``, ``records``.
-
-    Args:
-        combinations: The table of the published combinations of labels.
-        class_table: What is read as ``class`` and ``label_0`` …
-        person_table: What is read as ``class``, ``person``, ``records`` and, by kind of column, the digest of what is published there.
-        qid_count: How many published quasi-identifiers there are.
-        table: Name of the table.
-    """
-    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
-    return f"""
-        CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT n.combination, p.person, p.{kind} AS content, sum(p.records)::BIGINT AS records FROM {person_table} AS p LEFT JOIN (
-            SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}
-        ) AS n ON n.class = p.class
-        GROUP BY ALL
-    """
-
-
 def person_combination_counts_sql(contents: str, k: int) -> str:
     """Return SQL that counts the persons with a unique or rare combination of columns.
 
@@ -286,7 +224,7 @@ def person_combination_counts_sql(contents: str, k: int) -> str:
     without the class, it is a person of a content.
 
     Args:
-        contents: The table that ``contents_sql`` makes.
+        contents: A table of ``combination``, ``person``, ``content`` (what is published of columns of a kind) and ``records``.
         k: What a class must reach.
     """
     records = "sum(records)::BIGINT AS records"

@@ -58,25 +58,17 @@ class LinkCount:
         return self.below_k / self.people if self.people else 0.0
 
 
-def person_pseudonyms_sql(combinations: str, class_table: str, person_table: str, qid_count: int, link_positions: Sequence[int]) -> str:
+def person_pseudonyms_sql(classed_persons: str, link_positions: Sequence[int]) -> str:
     """Return the SQL relation of each person's label combinations and pseudonyms, from private files.
 
     Its columns are ``combination``, ``person``, ``records`` and ``link_0`` ….
 
     Args:
-        combinations: The table of the published combinations.
-        class_table: What is read as ``class`` and ``label_0`` …
-        person_table: What is read as ``class``, ``person``, ``records`` and ``link_0`` …
-        qid_count: How many published quasi-identifiers there are.
+        classed_persons: As ``core.recount.people.classed_persons_sql`` returns them, with ``link_0`` ….
         link_positions: Of the pseudonyms among those that are kept.
     """
-    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
     links = ", ".join(f"p.link_{place}::VARCHAR AS link_{number}" for number, place in enumerate(link_positions))
-    return f"""(
-        SELECT n.combination, p.person, p.records, {links} FROM {person_table} AS p LEFT JOIN (
-            SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}
-        ) AS n ON n.class = p.class
-    )"""
+    return f"(SELECT n.combination, p.person, p.records, {links} FROM {classed_persons})"
 
 
 def published_rows_sql(source: str, qids: Sequence[str], table: str, links: Sequence[str]) -> str:

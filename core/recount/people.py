@@ -72,30 +72,32 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
     """
 
 
-def holder_values_sql(combinations: str, class_table: str, person_table: str, qid_count: int, sensitive_count: int, table: str) -> str:
-    """Return SQL that makes the table of each combination's persons, values and record counts.
+def classed_persons_sql(combinations: str, class_table: str, person_table: str, qid_count: int) -> str:
+    """Return the FROM clause of persons ``p`` with the published combination ``n`` of their class.
 
-    Its columns are ``combination``, ``person``, ``value_0`` …, ``records``. Classes with the same labels are one combination; a class
-    whose labels are not published has a null there.
+    Classes with the same labels are one combination; a class whose labels are not published has a null there.
 
     Args:
         combinations: The table of the published combinations.
         class_table: What is read as ``class`` and ``label_0`` …
-        person_table: What is read as ``class``, ``person``, ``value_0`` … and ``records``.
+        person_table: What is read as ``class``, ``person``, ``records`` and other columns.
         qid_count: How many published quasi-identifiers there are.
-        sensitive_count: How many sensitive columns.
-        table: Name of the table.
     """
     same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
-    read = "".join(f", p.value_{number}" for number in range(sensitive_count))
-    return f"""
-        CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT n.combination, p.person{read}, sum(p.records)::BIGINT AS records
-        FROM {person_table} AS p LEFT JOIN (
-            SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}
-        ) AS n ON n.class = p.class
-        GROUP BY ALL
+    of_classes = f"SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}"
+    return f"{person_table} AS p LEFT JOIN ({of_classes}) AS n ON n.class = p.class"
+
+
+def holders_sql(classed_persons: str, columns: Sequence[str], table: str) -> str:
+    """Return SQL that makes the table of each combination's persons, other columns and ``records``.
+
+    Args:
+        classed_persons: As ``classed_persons_sql`` returns them.
+        columns: Expressions of other columns of ``p``.
+        table: Name of the table.
     """
+    selected = ", ".join(["n.combination", "p.person", *columns, "sum(p.records)::BIGINT AS records"])
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {selected} FROM {classed_persons} GROUP BY ALL"
 
 
 def people_sql(combinations: str, person_table: str, sensitive_count: int, k: int) -> str:

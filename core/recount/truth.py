@@ -8,10 +8,9 @@ the labels among it, must occur in the source at least as often. Where labels ov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from core.recount.groups import Groups, RecordRelation
+from core.recount.groups import RECORDS, Groups, record_digest_sql
 from core.recount.people import is_value_sql
 from schemas.errors.base import counted, listed, verb_of
 
@@ -37,17 +36,6 @@ class DigestPart(NamedTuple):
     column: str = ""
 
 
-def value_groups(source: str, column: str) -> Groups:
-    """Return the GROUP BY query that counts the records of each value of a source column.
-
-    Its columns are ``value`` and ``records``.
-
-    Args:
-        column: Quoted name.
-    """
-    return Groups(f"{source} AS s", ((f"s.{column}", "value"),))
-
-
 def values_sql(value_counts: str, table: str) -> str:
     """Return SQL that makes a table of a column's values: record count and position from 0, null last.
 
@@ -63,7 +51,7 @@ def values_sql(value_counts: str, table: str) -> str:
     """
 
 
-def label_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
+def label_groups(release: str, columns: Sequence[str]) -> Groups:
     """Return the GROUP BY query that counts the records of each label of a quasi-identifier.
 
     Its columns are ``label_0`` … and ``records``.
@@ -72,7 +60,7 @@ def label_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
         columns: Quoted names of the columns under which the quasi-identifier is published.
     """
     names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
-    return Groups(f"{release.relation} AS r", names, ((release.count_expression, "records"),))
+    return Groups(f"{release} AS r", names)
 
 
 def untreated_values_sql(release: str, column: str, *, floating: bool = False) -> str:
@@ -87,14 +75,6 @@ def untreated_values_sql(release: str, column: str, *, floating: bool = False) -
     there = is_value_sql(f"r.{column}", floating=floating)
     each = f"SELECT count(*) AS records FROM {release} AS r WHERE {there} GROUP BY r.{column}"
     return f"SELECT count(*), count(*) FILTER (records = 1), coalesce(sum(records), 0)::BIGINT FROM ({each})"
-
-
-def distinct_groups(release: RecordRelation, columns: Sequence[str]) -> Groups:
-    """Return the GROUP BY query that finds the different labels of a quasi-identifier.
-
-    Arguments as for ``label_groups``.
-    """
-    return replace(label_groups(release, columns), counts=())
 
 
 def labels_sql(label_counts: str, table: str) -> str:
@@ -134,7 +114,7 @@ def label_digest(columns: Sequence[str], salt: int) -> str:
     return f"hash({', '.join(columns)}, {salt:d})"
 
 
-def released_digests(release: RecordRelation, parts: Sequence[DigestPart]) -> Groups:
+def released_digests(release: str, parts: Sequence[DigestPart]) -> Groups:
     """Return the GROUP BY query that counts and sums the digests of released records by ``bucket``.
 
     Its columns are ``bucket``, ``records`` and ``digests``.
@@ -143,9 +123,7 @@ def released_digests(release: RecordRelation, parts: Sequence[DigestPart]) -> Gr
         release: What is read.
         parts: Of the digest; at least one.
     """
-    copies = f", r.{release.copies} AS copies" if release.copies else ""
-    selected = f"SELECT {_row_digest([part.released for part in parts])} AS digest{copies} FROM {release.relation} AS r"
-    return _digests(selected, release._replace(copies="copies" if copies else ""))
+    return _digests(f"SELECT {_row_digest([part.released for part in parts])} AS digest FROM {release} AS r")
 
 
 def source_digests(source: str, parts: Sequence[DigestPart]) -> Groups:
@@ -155,7 +133,7 @@ def source_digests(source: str, parts: Sequence[DigestPart]) -> Groups:
     """
     # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
-    return _digests(f"SELECT {_row_digest([part.source for part in parts])} AS digest FROM {source} AS s {joins}", RecordRelation(source))
+    return _digests(f"SELECT {_row_digest([part.source for part in parts])} AS digest FROM {source} AS s {joins}")
 
 
 def _row_digest(columns: Sequence[str]) -> str:
@@ -163,14 +141,13 @@ def _row_digest(columns: Sequence[str]) -> str:
 
     DuckDB joins the digests of several values by exclusive or. The outer digest makes sums differ where records exchange values.
     """
-    return f"hash({joint_digest(columns)})"
+    return f"hash({record_digest_sql(columns)})"
 
 
-def _digests(selected: str, records: RecordRelation) -> Groups:
+def _digests(selected: str) -> Groups:
     # 31 bits of each of fewer than 2^32 records: their sum has room in 63.
-    each = f"(digest >> {SUPPRESSED_TABLE})::BIGINT * copies" if records.copies else f"(digest >> {SUPPRESSED_TABLE})::INTEGER"
-    sums = ((f"sum({each})::BIGINT", "digests"),)
-    return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), ((records.count_expression, "records"), *sums))
+    sums = ((f"sum((digest >> {SUPPRESSED_TABLE})::INTEGER)::BIGINT", "digests"),)
+    return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), (*RECORDS, *sums))
 
 
 def excess_records_sql(released_table: str, source_table: str) -> str:
@@ -207,28 +184,10 @@ def join_source_values_sql(
     """
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts)
     digests = ", ".join(
-        f"{one} AS digest_{number}" for number, one in enumerate([*known_digests, joint_digest([part.source for part in parts])])
+        f"{one} AS digest_{number}" for number, one in enumerate([*known_digests, record_digest_sql([part.source for part in parts])])
     )
     kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later_columns))
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {digests}{kept} FROM {source} AS s {joins}"
-
-
-def joint_digest(columns: Sequence[str]) -> str:
-    """Return the SQL expression for one digest of several SQL expressions (a constant for none)."""
-    return f"hash({', '.join(columns) or '0'})"
-
-
-def marginal_groups(rows: str, expression: str) -> Groups:
-    """Return the GROUP BY query that counts the records of each value of one column.
-
-    The column is of the release or of the source.
-
-    Its columns are ``value`` and ``records``.
-
-    Args:
-        rows: What is read, with its alias.
-    """
-    return Groups(rows, ((expression, "value"),))
 
 
 def marginal_sql(released_table: str, source_table: str) -> str:

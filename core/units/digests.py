@@ -106,12 +106,16 @@ def _combined(total: Digests, digests: Digests) -> Digests:
     return found
 
 
-def _mixed_in_arrays(numbers: Digests) -> Digests:
+def mixed_numbers(numbers: Digests) -> Digests:
+    """Return the next output of SplitMix64 after each number, shape (n,).
+
+    It is of Steele, Lea and Flood, OOPSLA 2014. Neighbouring numbers come out unrelated, and sums of mixed numbers identify sets.
+    """
     found: Digests = _mix(numbers + np.uint64(0x9E3779B97F4A7C15))
     return found
 
 
-@small_in(_mixed_in_arrays)
+@small_in(mixed_numbers)
 @kernel
 def _mixed(numbers: Digests) -> Digests:
     found = np.empty(numbers.shape[0], np.uint64)
@@ -154,7 +158,7 @@ def _digest_texts(bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> Any:
     lengths = np.diff(bounds)
     if lengths.max(initial=0) > LONGEST:
         return NotImplemented
-    found = _mixed_in_arrays(lengths.astype(np.uint64))
+    found = mixed_numbers(lengths.astype(np.uint64))
     for first in range(0, int(lengths.max(initial=0)), 8):
         [there] = np.nonzero(lengths > first)
         words = np.zeros(len(there), np.uint64)

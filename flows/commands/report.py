@@ -14,9 +14,7 @@ from flows.terminal.screen import Screen
 
 def report(
     release: Annotated[Path, typer.Argument(help="A release folder.", show_default=False)],
-    job: Annotated[
-        Path | None, typer.Option("--job", help="The job that made it; only where an earlier version did.", show_default=False)
-    ] = None,
+    job: Annotated[Path | None, typer.Option("--job", help="The job that made it, with which it is compared.", show_default=False)] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting of the job, as in privacy.k=10.")
     ] = None,

@@ -72,8 +72,7 @@ def utility_summary(utility: Utility) -> RenderableType:
     facts.add_row("associations", f"Cramér's V of two columns moved by {utility.association:.4f} in the mean")
     for name, one in utility.published.items():
         error = "" if one.error is None else f", mean absolute error {one.error:g}"
-        nulls = f"; {one.nulls_text}" if one.nulls_text else ""
-        facts.add_row(f"'{name}'", f"{one.changed:.1%} of its values stand for others too{error}{nulls}")
+        facts.add_row(f"'{name}'", f"{one.changed:.1%} of its values stand for others too{error}; {one.nulls_text}")
     if told := utility.classifier:
         facts.add_row(
             f"'{told.target}' told",

@@ -155,10 +155,19 @@ def _answering() -> Iterator[None]:
         yield
     except SkaldError:
         raise
-    except Exception:
-        if fault := _server_fault():
+    except Exception as error:
+        if fault := _server_fault() or _passing_fault(error):
             raise fault from None
         raise
+
+
+def _passing_fault(error: Exception) -> ServerError | None:
+    """Return the error of a busy server, which failed and answers again; None for any other error."""
+    import httpx
+
+    if isinstance(error, httpx.HTTPStatusError) and error.response.is_server_error:
+        return _unusable(f"it answers with status {error.response.status_code}")
+    return _unusable("nothing answers there") if isinstance(error, httpx.TransportError) else None
 
 
 def _server_fault() -> ServerError | None:
@@ -179,6 +188,10 @@ def _server_fault() -> ServerError | None:
         reason = "what answers there is not the API of this version of Prefect"
     else:
         return None
+    return _unusable(reason)
+
+
+def _unusable(reason: str) -> ServerError:
     # Without user and password, which the URL may hold.
     host = urlsplit(_current().api.url).netloc.rpartition("@")[2] or "PREFECT_API_URL"
     return ServerError.unusable(host, reason)

@@ -381,14 +381,6 @@ class StorageError(SkaldError):
         return cls(f"'{folder}' is not a release ({reason}). Give the folder that holds manifest.json and data/.")
 
     @classmethod
-    def no_job_settings(cls, release: str) -> StorageError:
-        """Manifest of an earlier version does not hold the settings of its job."""
-        return cls(
-            f"The manifest of '{release}' does not hold what its job asked: an earlier version made it. Give the job with --job, and the "
-            "report is made from both."
-        )
-
-    @classmethod
     def other_job(cls, release: str) -> StorageError:
         """Given job is not the job that made the release."""
         return cls(f"The job is not the one that made '{release}': their digests differ. Give that one, with the settings it was run with.")

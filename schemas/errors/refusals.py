@@ -96,14 +96,6 @@ class UntreatedError(PrivacyError):
             "to accept it. Withdraw the release."
         )
 
-    @classmethod
-    def uncounted(cls, release: str, policy: str) -> UntreatedError:
-        """Manifest of a published release does not state who stands out by untreated columns."""
-        return cls(
-            f"A version made '{release}', which is published, that did not count whom untreated columns single out, and the policy "
-            f"'{policy}' forbids to accept it. Withdraw the release, and run the job again."
-        )
-
 
 class PolicyError(SkaldError):
     """Raised when the policy cannot be read, or a job asks for less than the policy.

@@ -71,33 +71,20 @@ class ColumnPublication(FrozenModel):
         changed: Share of the released records whose value stands for others too: a place of the grid, ``other``, an end, a mean.
         error: Mean absolute error where values lie evenly between those that are published, 0 in the outermost steps; null where there is
             none, or it would tell of the greatest or least values.
-        null: Share of the released records whose value is null, in the source already or because too few people have it; null itself
-            where an earlier version did not count it.
+        null: Share of the released records whose value is null, in the source already or because too few people have it.
     """
 
     publish: Any
     changed: float
     error: float | None
-    null: float | None = None
+    null: float
 
     @property
     def nulls_text(self) -> str:
-        """Clause with the share of values that are null; empty where the share is not stated."""
-        if self.null is None:
-            return ""
+        """Clause with the share of values that are null."""
         share = "less than 0.1%" if 0 < self.null < SMALLEST_SHARE else f"{self.null:.1%}"
         why = ": nulls of the source, and values of too few people" if self.null and counts_people(self.publish) else ""
         return f"{share} of its values are null{why}"
-
-
-def publications_agree(stated: Mapping[Any, ColumnPublication], found: Mapping[Any, ColumnPublication]) -> bool:
-    """Return whether stated figures of columns equal the found ones; null shares count only if stated.
-
-    Earlier versions state of no column how many of its values are null. A manifest states it of all columns or of none.
-    """
-    if all(one.null is None for one in stated.values()):
-        found = {name: one.model_copy(update={"null": None}) for name, one in found.items()}
-    return dict(stated) == dict(found)
 
 
 def publish_entry(value: object) -> object:

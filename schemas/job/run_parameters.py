@@ -21,17 +21,18 @@ _KEYS = (
     r"method(\.[^=]+)?|suppression(\.[^=]+)?",
     r"privacy\.k|privacy\.knows(\.rows)?|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
     r"source\.(format|delimiter|types|schema)(\.[^=]+)?",
-    r"columns\.(withheld|sensitive|insensitive|person|linkable)(\.[0-9]+)?",
     r"columns\.quasi_identifiers\.[0-9]+\.(name|exact|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
 )
 """Settings of the job that may be Prefect parameters. A new one is kept out until it is named here."""
 
-# Names alone: a treatment could hold a key that somebody wrote there by mistake, or text of cells in a pattern.
-_NAMES = r"columns\.identifiers(\.[0-9]+)? *=[^\r\n{}:]*"
-# No user and password before an address.
-_LOCATIONS = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@]*"
+# No mapping: a treatment could hold a key that somebody wrote there by mistake, or text of cells in a pattern, and `publish` a top.
+_ROLES = r"columns\.(identifiers|withheld|sensitive|insensitive|person|linkable)(\.[0-9]+)?"
+_WAYS = r"columns\.(sensitive|insensitive)\.[0-9]+\.(name|publish(\.(round|microaggregate))?)"
+_NAMES = rf"({_ROLES}|{_WAYS}) *=[^\r\n{{}}:]*"
+# No user and password before an address, and no key after it: of what has a "=" only folders, as in /year=2026/.
+_LOCATIONS = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@=]*(/[^\r\n@=?&;\s/]+=[^\r\n@=]*)*"
 Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES}|{_LOCATIONS})$", max_length=2000)]
-_SETTING = re.compile(rf"({'|'.join(_KEYS)}|columns\.identifiers|target|work|source\.path)")
+_SETTING = re.compile(rf"({'|'.join((*_KEYS, _ROLES, _WAYS))}|target|work|source\.path)")
 _COLUMN = re.compile(r"^(privacy\.t)\.[^=]+\.(t|distance)$")
 JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=4096)]
 

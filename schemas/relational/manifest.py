@@ -49,7 +49,7 @@ class ReleasedTable(FrozenModel):
         suppressed: Rows of persons who are left out; null where ``records`` is, unless that is for ``orphans`` alone.
         orphans: Rows whose reference finds nobody; null where these are fewer than k.
         levels: Level by quasi-identifier; null where rows have labels of several levels.
-        passthrough: What was found of each column that is published as it is; null where a version made it that did not look.
+        passthrough: What was found of each column that is published as it is.
         passthrough_together: Who stands out by the untreated columns of the table together; null where it has none.
         sensitive_together: The same of its sensitive columns.
     """
@@ -60,7 +60,7 @@ class ReleasedTable(FrozenModel):
     suppressed: int | None
     orphans: int | None
     levels: dict[str, int | None]
-    passthrough: dict[str, PassedColumnOfPersons] | None = None
+    passthrough: dict[str, PassedColumnOfPersons]
     passthrough_together: Together | None = None
     sensitive_together: Together | None = None
 
@@ -114,7 +114,7 @@ class TablesManifest(FrozenModel):
         joined: What releases with the same pseudonyms reveal together; None where none was looked for.
         published: How columns are published that say so and what that lost, by table and column.
         passthrough_together: Who stands out by the untreated columns of all tables together; null where there are none.
-        sensitive_together: The same of the sensitive columns; null too where an earlier version did not count them.
+        sensitive_together: The same of the sensitive columns.
         attacks: What attacks by joins came to, and ``attacked`` what they were played with; null where the job turned them off.
         attacked: See ``attacks``.
         files: The data files.
@@ -166,17 +166,6 @@ class TablesManifest(FrozenModel):
     documents: tuple[Document, ...] = ()
     signed_by: str | None = None
     seal: str = ""
-
-    @property
-    def measured_untreated(self) -> bool:
-        """Whether the columns that are published unchanged were measured in every table."""
-        return all(table.passthrough is not None for table in self.tables.values())
-
-    @property
-    def states_untreated(self) -> bool:
-        """Whether the manifest states any figure on columns that are published unchanged."""
-        some = any(table.passthrough is not None or table.passthrough_together is not None for table in self.tables.values())
-        return some or self.passthrough_together is not None
 
     @property
     def compositions(self) -> list[PersonsOverlap | Joined]:

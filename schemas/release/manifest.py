@@ -190,7 +190,7 @@ class Manifest(FrozenModel):
     risk: dict[str, dict[str, int | float]] = {}
     workers: int = 0
     tops: dict[str, int] = {}
-    asked: Terms | None = None
+    asked: Terms
     measured: dict[str, dict[str, float]] = {}
     suppressed_for: dict[str, int] = {}
     source_sizes: tuple[Band, ...] = ()
@@ -254,7 +254,7 @@ class Manifest(FrozenModel):
     @property
     def has_untreated_columns(self) -> bool:
         """Whether columns that are not sensitive are published unchanged, as far as the manifest says."""
-        return any(self.asked is None or name not in self.asked.sensitive for name in self.passthrough)
+        return any(name not in self.asked.sensitive for name in self.passthrough)
 
     @property
     def levels_of_all(self) -> dict[str, int] | None:

@@ -248,7 +248,7 @@ def _kept(job: Job, earlier: Earlier, store: Store) -> Entry:
         raise UnmeasuredError(entry.untold)
     if not entry.parts:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
-    if entry.digested is None or entry.promised is None or (job.columns.ways and not entry.by_source):
+    if entry.digested is None or entry.promised is None:
         raise UnmeasuredError(OLDER)
     if entry.grouped is None and not job.is_of_several and not job.columns.grouped.keys().isdisjoint(dict(entry.digested[1])):
         raise UnmeasuredError(OLDER)
@@ -271,8 +271,6 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
             shared = _shared(part, files) if part.files else np.zeros(len(table), np.bool_)
             loaded = [table["content"], table["class"].cast(pa.int64()), pa.array(shared), _persons(table, records, named=persons)]
             loaded.append(table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64)))
-            if not {*side.arranged} <= {*table.column_names}:
-                raise UnmeasuredError(OLDER)
             loaded += [table[one] for one in side.arranged]
             loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
             database.register("part", pa.table(loaded, names=names))

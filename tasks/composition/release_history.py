@@ -61,7 +61,6 @@ class Entry(FrozenModel):
         classes: The values that these classes publish.
         parts: The records of its source with their classes, compared with other releases.
         digested: Columns whose digests ``parts`` hold, as ``DigestedColumns`` has them, with the kind of values; None in older entries.
-        by_source: Whether these digests are of values of the source; in older entries they are of published values.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
         grouped: Columns whose published values are those of enough people, each with whether these are means; None in
             older entries.
@@ -81,7 +80,6 @@ class Entry(FrozenModel):
     classes: tuple[Artifact, ...] = ()
     parts: tuple[KeptRecords, ...] = ()
     digested: tuple[Kinds, Kinds, Kinds] | None = None
-    by_source: bool = False
     promised: dict[str, dict[str, Any]] | None = None
     grouped: dict[str, bool] | None = None
     untold: str = ""
@@ -127,7 +125,6 @@ def write_entry(
         release=manifest.release,
         parts=tuple(parts),
         digested=(digested[0], digested[1], digested[2]) if digested else None,
-        by_source=True,
         promised=promises_by_column(job),
         grouped=job.columns.grouped,
         seal=manifest.seal,

@@ -42,7 +42,7 @@ def as_flow(function: Callable[..., Any]) -> Any:
     from prefect import flow  # noqa: PLC0415
 
     # Prefect's default for a result that is kept is a pickle that all users of the machine can read.
-    return flow(name=function.__name__, task_runner=task_runner(), persist_result=False)(guarded(function))
+    return flow(name=function.__name__, task_runner=task_runner(), persist_result=False, retries=0)(guarded(function))
 
 
 def as_job_flow(function: Callable[[Job], Any]) -> Any:

@@ -84,6 +84,5 @@ def release_figures(manifest: Manifest | TablesManifest, *, new: bool) -> dict[s
 
 
 def _columns(manifest: Manifest) -> list[str]:
-    asked = manifest.asked
-    qids = [name for qid in asked.quasi_identifiers for name in qid.columns] if asked else []
+    qids = [name for qid in manifest.asked.quasi_identifiers for name in qid.columns]
     return [*qids, *manifest.passthrough, *manifest.pseudonyms]

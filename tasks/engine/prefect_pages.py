@@ -285,7 +285,8 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     # As types and not as words: Prefect would look words up in the other module.
     work.__annotations__ = {"job": RunParameters, "return": Any}
     runner = task_runner()
-    return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=runner, persist_result=False)
+    # No retries, whatever Prefect's settings say: a wrong job or a refused release would be counted again.
+    return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=runner, persist_result=False, retries=0)
 
 
 def _asked(path: Path, overrides: Sequence[str]) -> Job | TablesJob:

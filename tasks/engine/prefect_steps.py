@@ -172,10 +172,15 @@ def _task(
     return _keyed(task, phase)
 
 
-def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
+def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None, *, once: bool) -> Result:
     """Run a function as a Prefect task in this thread and return its result; lineage becomes an asset.
 
-    A task with a lineage is tried once.
+    Args:
+        step: Names it.
+        label: Names its task.
+        function: What is done.
+        lineage: What comes into being by it, and of what.
+        once: Whether it is not tried again after a fault that may pass.
     """
 
     def work() -> Result:
@@ -184,19 +189,12 @@ def task_here(step: str, label: str, function: Callable[[], Result], lineage: Li
             asset.add_metadata(dict(lineage.facts) if lineage else {})
         return made
 
-    asset, task = None, Task(work, name=step, task_run_name=step_label(step, label), persist_result=False, **_again(RUN_TASK_SECONDS))
+    named: dict[str, Any] = {"name": step, "task_run_name": step_label(step, label), "persist_result": False}
+    named |= {"retries": 0} if once else _again(RUN_TASK_SECONDS)
+    asset, task = None, Task(work, **named)
     if lineage:
         asset = Asset(key=lineage.release, properties=AssetProperties(name=str(lineage.facts["release"])))
-        # Without `_again`: the rename of a publication happened or did not, and the next run sees which.
-        task = MaterializingTask(
-            work,
-            assets=[asset],
-            asset_deps=list(lineage.sources),
-            materialized_by="skald",
-            name=step,
-            task_run_name=step_label(step, label),
-            persist_result=False,
-        )
+        task = MaterializingTask(work, assets=[asset], asset_deps=list(lineage.sources), materialized_by="skald", **named)
     try:
         return _keyed(task, step)()
     except TaskRunTimeoutError:

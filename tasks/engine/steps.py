@@ -56,7 +56,7 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
     return results
 
 
-def step_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None = None) -> Result:
+def step_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None = None, *, once: bool = False) -> Result:
     """Run a function as a step in this thread and return its result; in a flow run it is a Prefect task.
 
     Args:
@@ -64,12 +64,13 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
         label: Names its task.
         function: What is done.
         lineage: What comes into being by it, and of what.
+        once: Whether it is not tried again after a fault that may pass.
     """
     advance(step, 0, 1)
     if in_flow_run():
         from tasks.engine.prefect_steps import task_here  # noqa: PLC0415
 
-        result = task_here(step, label, function, lineage)
+        result = task_here(step, label, function, lineage, once=once)
     else:
         result = function()
     advance(step, 1, 1)

@@ -112,11 +112,8 @@ def check_recalled(run: Run, manifest: Manifest | TablesManifest) -> None:
         # Of several tables some attacks are never played.
         if basis is None or too_few or (basis.unplayed and isinstance(manifest, Manifest)):
             raise AttackError.recalled_unplayed(release, by)
-    if policy and not policy.accept_untreated:
-        if manifest.passthrough_together and manifest.passthrough_together.below_k:
-            raise UntreatedError.published(release, policy.path)
-        if isinstance(manifest, TablesManifest) and not manifest.measured_untreated:
-            raise UntreatedError.uncounted(release, policy.path)
+    if policy and not policy.accept_untreated and manifest.passthrough_together and manifest.passthrough_together.below_k:
+        raise UntreatedError.published(release, policy.path)
 
 
 def refusal_words(settings: AttackSettings | None, policy: Policy | None) -> str:

@@ -21,7 +21,6 @@ from schemas.release.terms import Terms
 from tasks.release.manifest import MOST_BYTES, is_small_enough_to_parse, read_manifest
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
-from tasks.report.terms import terms_of
 from tasks.source.chunks import ChunkedSource
 from tasks.store.files import apply_user_umask, file_digest, flush, write_atomically
 from tasks.store.keys import secret_of
@@ -62,8 +61,7 @@ def complete_staging(
     origin = {"created": datetime.now(UTC).isoformat(timespec="microseconds"), "source_name": job.source.name, "run_by": job.run_by}
     manifest = manifest.model_copy(update={"format": FORMAT} | origin)
     try:
-        terms = manifest.asked or terms_of(job, manifest.node)
-        texts = _texts(make_report(manifest, terms, recount, examples(manifest, terms)))
+        texts = _texts(make_report(manifest, manifest.asked, recount, examples(manifest, manifest.asked)))
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     return write_signed_documents(job, staging, manifest, texts, report_code())

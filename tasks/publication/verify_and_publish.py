@@ -273,7 +273,8 @@ def _finished(
         publication.undone = "its run could not be ended"
         return whole
 
-    return step_here("publish", "publish", finish, lineage_of(job, manifest))
+    # The rename happened or did not, and the next run sees which.
+    return step_here("publish", "publish", finish, lineage_of(job, manifest), once=True)
 
 
 def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: ClassPersonArtifacts) -> Joining:

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from core.recount.groups import TogetherCount, combination_counts_sql, combined_groups, contents_sql, person_combination_counts_sql
+from core.recount.groups import TogetherCount, combination_counts_sql, combined_groups, person_combination_counts_sql
 from core.recount.joined_columns import (
     MOST_ROUNDS,
     Link,
@@ -26,8 +26,9 @@ from core.recount.joined_columns import (
 from core.recount.linked import LinkCount, accepts_linking, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons, published_rows_sql
 from core.recount.people import (
     PersonCount,
+    classed_persons_sql,
     combinations_sql,
-    holder_values_sql,
+    holders_sql,
     people_sql,
     person_values_sql,
     persons_of_source_sql,
@@ -67,9 +68,9 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
         files: Where the persons are.
     """
     connection.execute(combinations_sql(source, qids, COMBINATIONS))
-    values = len(person_values_known(job, files))
-    connection.execute(holder_values_sql(COMBINATIONS, *read_people(files), len(qids), values, HELD))
-    [row] = connection.execute(people_sql(COMBINATIONS, HELD, values, job.privacy.k)).fetchall()
+    values = [f"p.value_{number}" for number in range(len(person_values_known(job, files)))]
+    connection.execute(holders_sql(_classed(files, qids), values, HELD))
+    [row] = connection.execute(people_sql(COMBINATIONS, HELD, len(values), job.privacy.k)).fetchall()
     return PersonCount(*row)
 
 
@@ -116,11 +117,7 @@ def count_linked(
         connection.execute(combinations_sql(source, qids, COMBINATIONS))
     counted = []
     for one in columns.links:
-        owners = (
-            person_pseudonyms_sql(COMBINATIONS, *read_people(known), len(qids), [columns.linking.index(name) for name in one])
-            if known
-            else ""
-        )
+        owners = person_pseudonyms_sql(_classed(known, qids), [columns.linking.index(name) for name in one]) if known else ""
         statement = linked_sql(
             source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, unlinked_are_persons=not columns.person
         )
@@ -137,9 +134,7 @@ def _joined_columns(
     kinds, groups = _joined_groups(job, connection, source)
     for group in groups:
         columns = list(dict.fromkeys(name for one in group for name in one))
-        owners = (
-            person_pseudonyms_sql(COMBINATIONS, *read_people(known), len(qids), [linking.index(name) for name in columns]) if known else ""
-        )
+        owners = person_pseudonyms_sql(_classed(known, qids), [linking.index(name) for name in columns]) if known else ""
         links = [link_sql(job, one, [f"link_{columns.index(name)}" for name in one], kinds[one]) for one in group]
         published = published_rows_sql(source, qids, COMBINATIONS, [f"s.{quote(name)}::VARCHAR" for name in columns])
         connection.execute(joined_rows_sql(published, owners, links))
@@ -194,6 +189,10 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
     numbered = "file_row_number AS class, * EXCLUDE (file_row_number)"
     classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({parts}, file_row_number = {not named}))"
     return classes, f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
+
+
+def _classed(files: PeopleFiles, qids: Sequence[str]) -> str:
+    return classed_persons_sql(COMBINATIONS, *read_people(files), len(qids))
 
 
 def not_counted(columns: Sequence[str], because: str) -> list[str]:
@@ -285,7 +284,7 @@ def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]],
         qids: Names of the published quasi-identifiers.
         k: What a class must reach.
     """
-    release, labels = rows.countable_records(rows.release), [quote(name) for name in qids]
+    release, labels = rows.release, [quote(name) for name in qids]
     asked = {kind: combined_groups(release, [quote(name) for name in names], labels) for kind, names in columns.items()}
     rows.expect("release", list(asked.values()))
     found: Counts = {}
@@ -307,12 +306,12 @@ def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, f
     """
     if not files or not job.columns.person:
         return {}
-    qids, (classes, people) = published_qids(job), read_people(files)
+    classed = _classed(files, published_qids(job))
     kept = pq.read_schema(files[0][0]).names
     found: Counts = {}
     for kind in KINDS:
         if kind in kept:
-            connection.execute(contents_sql(COMBINATIONS, classes, people, len(qids), kind, CONTENTS))
+            connection.execute(holders_sql(classed, [f"p.{kind} AS content"], CONTENTS))
             [row] = connection.execute(person_combination_counts_sql(CONTENTS, job.privacy.k)).fetchall()
             found[kind] = TogetherCount(*row)
     connection.execute(f"DROP TABLE IF EXISTS {CONTENTS}")

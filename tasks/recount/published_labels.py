@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.recount.groups import Groups
+from core.recount.groups import Groups, value_groups
 from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import (
@@ -24,7 +24,7 @@ from core.recount.labels.label_spans import (
     read_labels,
 )
 from core.recount.labels.value_scales import is_text_type, texts_with_nulls
-from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
+from core.recount.truth import label_groups, labels_sql, values_sql
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.registry.hierarchies import WidthsHierarchy
@@ -94,7 +94,7 @@ def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
 
 def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
     """Return the groups of a quasi-identifier's values in the source and of its labels in the release."""
-    labels = label_groups(sides.rows.countable_records(sides.unmasked), tuple(map(quote, published_columns(job, qid))))
+    labels = label_groups(sides.unmasked, tuple(map(quote, published_columns(job, qid))))
     return value_groups(sides.source, quote(qid.name)), labels
 
 

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.recount.groups import Groups
+from core.recount.groups import value_groups
 from core.recount.labels.group_levels import rows_of_lists
 from core.recount.labels.label_losses import ColumnLoss, LabelForm, column_loss, exact_column_loss
 from core.recount.labels.published_values import (
@@ -98,7 +98,7 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, units: Uni
         table, column = f"published_{number}", quote(name)
         values, kind, floating, made = _worked_out(job, rows, original, units, name)
         out = pa.float64() if isinstance(way, Publishing) and way.microaggregate is not None else kind
-        held = fetch_columns(rows.connection, f"FROM {rows.grouped('release', Groups(rows.release, ((column, 'value'),)))}")
+        held = fetch_columns(rows.connection, f"FROM {rows.grouped('release', value_groups(rows.release, column))}")
         present = Counter(dict(zip(_plain(held["value"], out, original, name), held["records"].to_pylist(), strict=True)))
         figures[name] = _figures(way, made, present, kind)
         # What is published nowhere became what the rest becomes: too few have it who are released.
@@ -244,7 +244,7 @@ def passed_columns(job: Job, rows: ReleaseRows) -> dict[str, tuple[int, int, int
 
 def _lost(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> ColumnLoss:
     columns = published_columns(job, qid)
-    counted = label_groups(rows.countable_records(rows.release), tuple(map(quote, columns)))
+    counted = label_groups(rows.release, tuple(map(quote, columns)))
     labels = fetch_columns(rows.connection, f"FROM {rows.grouped('release', counted)}")
     kind, records = original.type_of(qid.name), labels.pop("records").to_numpy()
     reading = _reading(job, qid, kind)

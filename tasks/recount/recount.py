@@ -11,7 +11,6 @@ from pathlib import Path
 import duckdb
 
 from core.recount.classes import Recount, manifest_faults, recount_sql, risk_of_files
-from core.recount.groups import RecordRelation
 from core.recount.linked import link_faults
 from core.recount.people import PersonCount
 from core.recount.shares import ShareClasses
@@ -74,7 +73,6 @@ class CountsInOneDatabase(ReleaseCounts):
             self._people,
             original,
             lambda column: source_values_relation(job, rows, column, original, by_people=by_people),
-            rows.countable_records(rows.release),
         )
         # What the classes took is given back before values and labels are held.
         release_memory()
@@ -116,9 +114,6 @@ def recount(
         if original:
             register_objects(connection, original.relation)
         rows = RowsInOneDatabase(connection, source, original.relation if original else "", wide=have_wide_records(job, files))
-        if files[0].suffix == ".parquet":
-            some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
-            rows.merge_equal_records([relation_of(connection, [file]) for file in some])
         return recount_by(job, CountsInOneDatabase(job, rows, people), release_name, original, basis)
 
 
@@ -172,7 +167,6 @@ def count_in_classes(
     people: PeopleFiles | None,
     original: Original | None,
     whole_of: Callable[[str], str],
-    alike: RecordRelation | None = None,
 ) -> ShareClasses:
     """Return sizes, persons and sensitive values of the classes of records in one database.
 
@@ -182,12 +176,9 @@ def count_in_classes(
         people: Where the persons of the classes are, or of these.
         original: Has the types of the source's columns.
         whole_of: As for ``count_spreads``.
-        alike: The same records, equal ones together, where they were put together.
     """
     qids = [quote(name) for name in published_qids(job)]
-    counts = count_classes(
-        connection, alike or RecordRelation(source), published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True
-    )
+    counts = count_classes(connection, source, published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
     if people and job.columns.person:
         counts = with_person_counts(counts, count_people(connection, job, source, qids, people))
         counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
@@ -219,7 +210,7 @@ def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:
 
 def count_classes(
     connection: duckdb.DuckDBPyConnection,
-    source: RecordRelation,
+    source: str,
     columns: Sequence[str],
     k: int,
     sensitive: Sequence[str],
@@ -237,7 +228,7 @@ def count_classes(
         by_qid: Whether the records with ``*`` are counted for each column too.
     """
     qids, values = ([*map(quote, names)] for names in (columns, sensitive))
-    statement = recount_sql(source.relation, qids, k, by_qid=by_qid, record_count_sql=source.count_expression, sensitive=values)
+    statement = recount_sql(source, qids, k, by_qid=by_qid, sensitive=values)
     [row] = connection.execute(statement).fetchall()
     *numbers, withheld, alone = row
     one_value = dict(zip(sensitive, zip(alone[::2], alone[1::2], strict=True), strict=True))

@@ -14,19 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.recount.classes import column_faults
-from core.recount.groups import Groups, RecordRelation, distinct_count_sql, distinct_records_sql, with_replaced_values_sql
+from core.recount.groups import Groups, with_replaced_values_sql
 from core.recount.labels.value_scales import is_text_type
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
 
 Side = Literal["release", "source"]
-SAMPLED, COPIES = 1 << 15, 4
-"""Records of a file that are looked at, and how many times each must be there on average for equal ones to be put together."""
 JOINED_COLUMNS = 16
 """Columns at most whose published values one statement joins to the source."""
-TOGETHER = "together"
-"""The table of the records of a release, equal ones as one."""
 
 
 class ReleaseRows(ABC):
@@ -70,10 +66,6 @@ class ReleaseRows(ABC):
     def types(self, side: Side) -> dict[str, str]:
         """Return DuckDB's types of the columns of release or source."""
 
-    def countable_records(self, release: str) -> RecordRelation:
-        """Return a relation of the release's records; equal records may be one row with their number."""
-        return RecordRelation(release)
-
     def records(self, side: Side) -> int:
         """Return the number of records of release or source."""
         [(records,)] = self.connection.execute(f"FROM {self.grouped(side, Groups(getattr(self, side)))}").fetchall()
@@ -89,30 +81,7 @@ class RowsInOneDatabase(ReleaseRows):
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, release: str, source: str = "", *, wide: bool = False) -> None:
         self.connection, self.release, self.source, self.wide = connection, release, source, wide
-        self._tables, self._copies = 0, ""
-
-    def merge_equal_records(self, parts: Sequence[str]) -> None:
-        """Create a table of distinct records with counts if a sample shows many copies; else do nothing.
-
-        A sample decides whether many are equal; if it misleads, the database needs more memory and counts the same.
-
-        Args:
-            parts: What some of the files are read as, each by itself.
-        """
-        if self.wide:
-            return
-        [(records, different)] = self.connection.execute(distinct_count_sql(parts, SAMPLED)).fetchall()
-        if records < COPIES * different:
-            return
-        # Names know no case.
-        self._copies, taken = "copies", {name.lower() for name in self.types("release")}
-        while self._copies in taken:
-            self._copies += "_"
-        self.connection.execute(distinct_records_sql(self.release, self._copies, TOGETHER))
-
-    def countable_records(self, release: str) -> RecordRelation:
-        """Return a relation of the release's records, equal ones one row after ``merge_equal_records``."""
-        return RecordRelation(release.replace(self.release, TOGETHER), self._copies) if self._copies else RecordRelation(release)
+        self._tables = 0
 
     def grouped(self, _side: Side, groups: Groups) -> str:
         """Return a GROUP BY query as SQL: a subquery, or a table if it must run in one thread."""
@@ -232,7 +201,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
 
 def read_column_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
     """Return faults of the columns of CSV and other files as sentences, by types that DuckDB reads."""
-    types = {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    types = types_of(connection, source)
     names = list(types)
     if faults := column_faults(job, names):
         return faults

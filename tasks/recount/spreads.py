@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from core.recount.groups import Groups
+from core.recount.groups import value_groups
 from core.recount.labels.group_levels import group_levels
 from core.recount.shares import ShareClasses, ShareSpread
 from core.recount.spreads import holder_classes_sql
@@ -22,11 +22,6 @@ from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import persons_by_value_sql, unexpected_values, values_of_people
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import quote
-
-
-def source_value_groups(source: str, column: str) -> Groups:
-    """Return groups (SQL to be run) that count the records of each value: ``value``, ``records``."""
-    return Groups(source, ((quote(column), "value"),))
 
 
 def make_source_distribution(
@@ -161,7 +156,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
     whole = original if has_source(original) else None
     if by_people:
         return rows.relation_of_query(persons_by_value_sql(job, column, whole._replace(relation=rows.source) if whole else None), "source")
-    return rows.grouped("source" if whole else "release", source_value_groups(rows.source if whole else rows.release, column))
+    return rows.grouped("source" if whole else "release", value_groups(rows.source if whole else rows.release, quote(column)))
 
 
 def model_faults(

@@ -64,7 +64,7 @@ def recount_stated(manifest: TablesManifest, release: Path, release_name: str) -
             manifest.key_columns.get(name, ()),
             {other: column_list(columns) for columns, other in manifest.references.get(name, {}).items()},
             asked.tree,
-            manifest.tables[name].passthrough or (),
+            manifest.tables[name].passthrough,
         )
         for name in asked.tree.tables
     }
@@ -72,7 +72,7 @@ def recount_stated(manifest: TablesManifest, release: Path, release_name: str) -
         raise VerificationError(release_name, faults)
     with TemporaryDirectory(prefix="skald-verify-") as spill, database(MEMORY, Path(spill)) as connection, file_error(release_name):
         found, faults = count_histories(asked, connection, tables)
-        passed = {name: column_counts(connection, read, manifest.tables[name].passthrough or ()) for name, read in tables.items()}
+        passed = {name: column_counts(connection, read, manifest.tables[name].passthrough) for name, read in tables.items()}
     if faults:
         raise VerificationError(release_name, faults)
     return StatedRecount(replace(found, passed=passed), unverified)
@@ -109,7 +109,7 @@ def _linking(manifest: TablesManifest, table: str) -> list[str]:
 
 def _column_faults(manifest: TablesManifest, table: str, files: Sequence[Path]) -> list[str]:
     """Return a fault if a table's files lack columns that the manifest states, or their order."""
-    stated, others = [*_linking(manifest, table), *manifest.tables[table].levels], {*(manifest.tables[table].passthrough or ())}
+    stated, others = [*_linking(manifest, table), *manifest.tables[table].levels], {*manifest.tables[table].passthrough}
 
     def fits(names: Sequence[str]) -> bool:
         return names[: len(stated)] == stated and others <= {*names[len(stated) :]}

@@ -28,7 +28,6 @@ from core.recount.histories import (
     same_keys_sql,
     unit_persons_sql,
 )
-from core.recount.labels.allowed_labels import count_disallowed_labels
 from schemas.errors.base import VerificationError, counted, verb_of
 from schemas.job.columns import REST
 from schemas.job.identifiers import ColumnPublication
@@ -44,6 +43,7 @@ from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.table_values import few_persons_faults, published_table, source_owners, value_faults
 from tasks.recount.truth import compare_with_source
 from tasks.recount.untreated_tables import UntreatedTables, count_untreated
+from tasks.recount.verdict import hidden_label_faults
 from tasks.release.files import file_error
 from tasks.source.duckdb_objects import register_objects
 from tasks.store.database import connect, literal, quote
@@ -306,7 +306,7 @@ def _held_against_source(
     table, of_table = read.name, table_job(written.job, read.name)
     linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
     without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
-    faults = _hidden_faults(of_table, connection, read) + _pseudonym_faults(written.job, connection, read)
+    faults = hidden_label_faults(of_table, RowsInOneDatabase(connection, read.relation)) + _pseudonym_faults(written.job, connection, read)
     if original is None:
         return {}, faults
     if read.key:
@@ -346,14 +346,3 @@ def _claim(written: WrittenTables, job: Job, table: str) -> ClaimedLevels | None
         return claimed_levels(names, [], has_suppressed_cells=False)
     said = [level for name in names if (level := levels.get(name)) is not None]
     return claimed_levels(names, [said], has_suppressed_cells=False) if len(said) == len(names) else None
-
-
-def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, read: ReadTable) -> list[str]:
-    """Return faults for labels that disclose values the job hides."""
-    faults = []
-    for qid in job.columns.quasi_identifiers:
-        if qid.hides:
-            labels = connection.execute(f"SELECT DISTINCT {quote(qid.name)} FROM {read.relation}").fetchall()
-            if told := count_disallowed_labels(qid, (label for (label,) in labels), job.folder):
-                faults.append(f"{counted(told, 'label')} of '{qid.name}' {verb_of(told, 'tell')} values that the job hides")
-    return faults

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from core.recount.coverage import (
     MOST,
     candidate_records_sql,
-    covered_groups,
     least_digests,
     masks_sql,
     numbered_sample_sql,
@@ -23,18 +22,16 @@ from core.recount.coverage import (
     sample_groups,
     unmatched_records,
 )
-from core.recount.groups import Groups
+from core.recount.groups import Groups, record_digest_sql, value_groups
 from core.recount.truth import (
     DigestPart,
     digests_sql,
     excess_records_sql,
     join_source_values_sql,
-    joint_digest,
     joint_faults,
     label_combination_faults,
     label_digest,
     label_faults,
-    marginal_groups,
     marginal_sql,
     part_number_sql,
     released_digests,
@@ -138,8 +135,9 @@ def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled
         before.append(candidate_records_sql(source, here, masks[first : first + JOINS], known, later, table))
         before += [f"DROP TABLE {source}"] if first else []
         columns, source, known = [f"later_{number}" for number in range(len(later))], table, ["s.part", "s.mask"]
-    # Each of the joins wants memory for every thread.
-    return replace(covered_groups(source), tables=tuple(masks), before=tuple(before), alone=True)
+    # A record is under all labels of a class exactly if the bit of the class is in the masks of all its values. Each of the joins wants
+    # memory for every thread.
+    return Groups(source, (("mask", "mask"), ("part", "part")), tables=tuple(masks), before=tuple(before), alone=True)
 
 
 def _masks(sides: ReleaseAndSource, one: PublishedLabels, sampled: NDArray[np.int64]) -> str:
@@ -243,7 +241,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
     if len(wanted) <= JOINS:
         return source, parts, []
     groups = [plain, *(wanted[first : first + JOINS] for first in range(0, len(wanted), JOINS))]
-    before, known = list[str](), [joint_digest([part.source for part in plain])]
+    before, known = list[str](), [record_digest_sql([part.source for part in plain])]
     columns = [part.column for part in wanted]
     for number, group in enumerate(groups[1:]):
         here = [part._replace(column=column) for part, column in zip(group, columns, strict=False)]
@@ -255,7 +253,7 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
         columns = [f"later_{place}" for place in range(len(columns))]
     return (
         source,
-        [DigestPart(joint_digest([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)],
+        [DigestPart(record_digest_sql([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)],
         before,
     )
 
@@ -282,13 +280,13 @@ def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestP
     rows, tables = sides.rows, tuple(part.digests for part in parts if part.digests)
     source, looked_up, before = _looked_up(sides.source, parts)
     given = replace(source_digests(source, looked_up), tables=tables, before=tuple(before), wide=True)
-    found = replace(released_digests(rows.countable_records(release), looked_up), wide=True)
+    found = replace(released_digests(release, looked_up), wide=True)
     statement = excess_records_sql(rows.grouped("release", found), rows.grouped("source", given))
     [(more, unlike)] = sides.connection.execute(statement).fetchall()
     alone = {}
     if more or unlike:
         for name, part in zip(sides.names, sides.untreated_parts, strict=True):
-            released = rows.grouped("release", marginal_groups(f"{release} AS r", part.released))
-            marginal = marginal_sql(released, rows.grouped("source", marginal_groups(f"{sides.source} AS s", part.source)))
+            released = rows.grouped("release", value_groups(f"{release} AS r", part.released))
+            marginal = marginal_sql(released, rows.grouped("source", value_groups(f"{sides.source} AS s", part.source)))
             [(alone[name],)] = sides.connection.execute(marginal).fetchall()
     return joint_faults(int(more), int(unlike), names, alone)

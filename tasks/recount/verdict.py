@@ -12,7 +12,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.classes import Recount, class_size_faults
-from core.recount.groups import Groups, TogetherCount
+from core.recount.groups import Groups, TogetherCount, value_groups
 from core.recount.labels.allowed_labels import count_disallowed_bounds, count_disallowed_labels
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.published_values import counted_at_sql
@@ -28,7 +28,7 @@ from core.recount.linked import (
 from core.recount.people import person_condition_sql
 from core.recount.shared_ends import unexpected_ends
 from core.recount.shares import ShareClasses
-from core.recount.truth import distinct_groups, value_groups
+from core.recount.truth import label_groups
 from schemas.errors.base import counted, listed, verb_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.identifiers import Identifier
@@ -76,7 +76,7 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
 def distinct_labels(job: Job, rows: ReleaseRows, qid: QuasiIdentifier) -> Groups:
     """Return groups (an SQL statement to be run) that list the distinct labels of a quasi-identifier."""
-    return distinct_groups(rows.countable_records(rows.release), list(map(quote, published_columns(job, qid))))
+    return replace(label_groups(rows.release, list(map(quote, published_columns(job, qid)))), counts=())
 
 
 def _labels(job: Job, rows: ReleaseRows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
@@ -163,7 +163,7 @@ def verdict_of(
     by_people, with_source = bool(counts.persons), has_source(original)
     spread, measured, unspread = model_faults(job, classes, by_people=by_people, with_source=with_source)
     _expect(job, rows)
-    hidden = _hidden_faults(job, rows)
+    hidden = hidden_label_faults(job, rows)
     hidden += [] if unproved else endpoint_faults(job, rows, original, basis.shared_by)
     hidden += _pseudonym_faults(job, rows, original if with_source else None)
     of_records = count_combinations(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
@@ -193,7 +193,7 @@ def _forms(job: Job, rows: ReleaseRows, one: Identifier) -> Groups:
     return malformed_pseudonym_groups(rows.release, [quote(name) for name in published_qids(job)], quote(one.name), one)
 
 
-def _hidden_faults(job: Job, rows: ReleaseRows) -> list[str]:
+def hidden_label_faults(job: Job, rows: ReleaseRows) -> list[str]:
     """Return faults for labels that disclose values the job hides."""
     faults = []
     for qid in job.columns.quasi_identifiers:

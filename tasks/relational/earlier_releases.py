@@ -88,7 +88,6 @@ class ComparedTables:
             code=STEP.key(),
             parts=() if known.unmeasured else tuple(known.parts(known.digested)),
             digested=known.digested_kinds,
-            by_source=True,
             promised=promises_by_column(job),
             grouped={},
             untold=known.unmeasured,

@@ -142,7 +142,8 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
 
         # Before it is published and artefacts go.
         bounded = rows_beyond_bounds(given)
-        whole = step_here("publish", "publish", finish)
+        # The rename happened or did not, and the next run sees which.
+        whole = step_here("publish", "publish", finish, once=True)
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     columns = _published_columns({name: table.table for name, table in given.tables.items()})
     return PublishedTables(whole, run.job.target_path / whole.release, columns, new=True, bounded=bounded)

@@ -122,16 +122,12 @@ def _recounted_sentence(manifest: TablesManifest, claim: str) -> str:
 
 def _reason_without_claim(manifest: TablesManifest) -> str:
     """Return why a release claims no maximum risk because of untreated columns; empty if it may claim one."""
-    told = reason_of_combinations(
-        manifest.passthrough_together,
-        manifest.privacy["k"],
-        is_accepted=False,
-        has_untreated_columns=not manifest.measured_untreated,
-    )
+    k = manifest.privacy["k"]
+    told = reason_of_combinations(manifest.passthrough_together, k, is_accepted=False, has_untreated_columns=False)
     columns = {
         joined_column_name(manifest.unit, table, name): column
         for table, one in manifest.tables.items()
-        for name, column in (one.passthrough or {}).items()
+        for name, column in one.passthrough.items()
     }
     return told or reason_of_identifying_columns(columns)
 
@@ -146,12 +142,12 @@ def _untreated_sentences(manifest: TablesManifest) -> list[str]:
     """Return sentences on untreated columns: each, those that look identifying, and all together."""
     told, k = list[str](), manifest.privacy["k"]
     for table, one in manifest.tables.items():
-        for name, column in (one.passthrough or {}).items():
+        for name, column in one.passthrough.items():
             told.append(
                 f"'{name}' of '{table}' is published as it is: {counted(column.distinct, 'value')}, "
                 f"{counted(column.unique_records, 'record')} and {reported_count_text(column.unique_persons, k)} persons alone with theirs."
             )
-        told += [f"Warning of '{table}': {sentence}" for sentence in passthrough_warnings(one.passthrough or {})]
+        told += [f"Warning of '{table}': {sentence}" for sentence in passthrough_warnings(one.passthrough)]
         told += [f"'{table}', row by row: {sentence}" for sentence in _together_sentences(one, k)]
     # Who stands out by untreated columns of all tables is warned of, and not said again.
     warned = manifest.passthrough_together is not None and bool(manifest.passthrough_together.below_k)
@@ -185,8 +181,7 @@ def _rows_sentence(name: str, table: ReleasedTable, k: int) -> str:
 def _published_sentence(table: str, name: str, one: ColumnPublication, k: int) -> str:
     error = "" if one.error is None else f", with a mean absolute error of {one.error:,g}"
     way = treatment_sentence(one.publish, k)
-    nulls = f" {one.nulls_text}." if one.nulls_text else ""
-    return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}.{nulls}"
+    return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}. {one.nulls_text}."
 
 
 def _key_sentences(manifest: TablesManifest) -> list[str]:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from pydantic_core import to_jsonable_python
 
 from core.recount.histories import TablesRecount
-from schemas.job.identifiers import ColumnPublication, canonical_way, publications_agree
+from schemas.job.identifiers import canonical_way
 from schemas.relational.manifest import ReleasedTable, TablesLoss, TablesManifest
 from schemas.relational.table_jobs import most_rows_of, table_job, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
-from schemas.release.figures import KINDS, PassedColumn, PassedColumnOfPersons, may_publish_count, reported_count
+from schemas.release.figures import KINDS, Kind, PassedColumn, PassedColumnOfPersons, Together, may_publish_count, reported_count
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.relational.contents import PersonRows
 from tasks.relational.making.writing import ReleasedTables
@@ -140,11 +140,9 @@ def count_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list
 
 
 def _untreated_faults(manifest: TablesManifest, found: TablesRecount, k: int) -> list[str]:
-    """Return the figures of untreated columns that the files contradict; older manifests have none."""
+    """Return the figures of untreated columns that the files contradict."""
     faults = []
     for name, table in manifest.tables.items():
-        if table.passthrough is None:
-            continue
         told = {column: (one.distinct, one.unique_records, one.values, one.unique_persons) for column, one in table.passthrough.items()}
         files = {column: (*counts, reported_count(persons, k)) for column, (*counts, persons) in found.passed.get(name, {}).items()}
         if told != files or any(one.looked_at > one.distinct for one in table.passthrough.values()):
@@ -154,32 +152,16 @@ def _untreated_faults(manifest: TablesManifest, found: TablesRecount, k: int) ->
 
 def together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
     """Return faults if a manifest misstates who stands out by untreated or sensitive columns together."""
-    return _untreated_together_faults(manifest, found) + _sensitive_together_faults(manifest, found)
-
-
-def _sensitive_together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
-    """Return a fault if a manifest does not say truly who stands out by sensitive columns together.
-
-    Versions that did not count them say nothing of any table.
-    """
-    said = {name: table.sensitive_together for name, table in manifest.tables.items() if table.sensitive_together}
-    if not said and manifest.sensitive_together is None:
-        return []
-    if (said, manifest.sensitive_together) == (dict(found.sensitive_together), found.persons_sensitive_together):
-        return []
-    return [f"the manifest does not say truly how many stand out by the {KINDS['sensitive']} together"]
-
-
-def _untreated_together_faults(manifest: TablesManifest, found: TablesRecount) -> list[str]:
-    """Return a fault if a manifest does not say truly who stands out by untreated columns together."""
-    said = {name: table.passthrough_together for name, table in manifest.tables.items() if table.passthrough_together}
-    agree = (said, manifest.passthrough_together) == (dict(found.together), found.persons_together)
-    if not manifest.measured_untreated:
-        # Versions that did not count them say nothing of any table.
-        return ["the manifest says only in part what is published untreated"] if manifest.states_untreated else []
-    if agree:
-        return []
-    return [f"the manifest does not say truly how many stand out by the {KINDS['insensitive']} together"]
+    counted_together: dict[Kind, tuple[str, Mapping[str, Together], Together | None]] = {
+        "insensitive": ("passthrough_together", found.together, found.persons_together),
+        "sensitive": ("sensitive_together", found.sensitive_together, found.persons_sensitive_together),
+    }
+    faults = []
+    for kind, (name, by_table, of_persons) in counted_together.items():
+        said = {table: together for table, one in manifest.tables.items() if (together := getattr(one, name))}
+        if (said, getattr(manifest, name)) != (dict(by_table), of_persons):
+            faults.append(f"the manifest does not say truly how many stand out by the {KINDS[kind]} together")
+    return faults
 
 
 def _unstated_faults(manifest: TablesManifest, k: int) -> list[str]:
@@ -241,14 +223,9 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     if priced and manifest.loss != loss_of_tables(manifest.tables, found.penalties):
         faults.append("the manifest's loss is not that of the labels in the files")
     counted_there = sources_were_read or bool(found.published)
-    if counted_there and not publications_agree(_by_table_and_column(manifest.published), _by_table_and_column(found.published)):
+    if counted_there and manifest.published != found.published:
         faults.append("the manifest's figures of published columns are not those of the files")
     return faults + together_faults(manifest, found) + promise_faults(manifest, job)
-
-
-def _by_table_and_column(published: Mapping[str, Mapping[str, ColumnPublication]]) -> dict[tuple[str, str], ColumnPublication]:
-    """Return the figures of all tables' columns by table and column."""
-    return {(table, name): one for table, columns in published.items() for name, one in columns.items()}
 
 
 def _withheld_faults(

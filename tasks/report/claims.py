@@ -118,7 +118,7 @@ def reason_without_maximum_risk(manifest: Manifest) -> str:
 
 def is_accepted_untreated(manifest: Manifest) -> bool:
     """Return whether the job accepts combinations of untreated columns shared by fewer than k."""
-    return bool(manifest.asked and manifest.asked.accept_untreated)
+    return manifest.asked.accept_untreated
 
 
 def accepted_below_k(manifest: Manifest) -> Together | None:

@@ -199,7 +199,7 @@ def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ..
 def _kept_whole(manifest: Manifest) -> tuple[str, ...]:
     """Return advice where l or t refused cuts of classes far larger than k; empty elsewhere."""
     guarded = any(manifest.privacy.get(kind) for kind in ("l", "t"))
-    if manifest.method != MONDRIAN or not guarded or not manifest.asked or manifest.asked.tries_next or not manifest.released:
+    if manifest.method != MONDRIAN or not guarded or manifest.asked.tries_next or not manifest.released:
         return ()
     # Of the class of a record, on average: a class of nearly all records counts by what it holds.
     told = uncut_classes_advice(manifest.loss["dm"] / manifest.released, manifest.privacy["k"])

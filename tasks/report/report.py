@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.recount.classes import Recount, contradicted_counts
-from core.recount.groups import RecordRelation
 from core.units.losses import without_masked
 from schemas.errors.base import StorageError, VerificationError, verb_of
 from schemas.job.job import Job
@@ -41,7 +40,7 @@ from tasks.report.sentences import (
     verification,
     warning_sentences,
 )
-from tasks.report.terms import UnitWording, losses, published_columns_of, share_limits, terms_of
+from tasks.report.terms import UnitWording, losses, published_columns_of, share_limits
 from tasks.store.database import database
 from tasks.store.keys import read_secrets
 
@@ -211,7 +210,7 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
 
     Args:
         release: The release folder.
-        job: The job that made it; only needed for manifests of versions that did not keep its settings.
+        job: Raises unless the release is of this job.
     """
     files, manifest = data_files(release), read_manifest(release)
     if manifest is None:
@@ -222,11 +221,12 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     altered = (manifest.format >= FORMAT or has_digest(content)) and not has_valid_digest(content)
     if faults := [*([ALTERED] if altered else []), *file_faults(release, files, manifest)]:
         raise VerificationError(what, faults)
-    terms = _terms(release, manifest, job)
-    found = recount_release_files(what, files, manifest, terms)
+    if job is not None and not is_of_job(manifest, job, read_secrets(job)):
+        raise StorageError.other_job(str(release))
+    found = recount_release_files(what, files, manifest, manifest.asked)
     if faults := rebuilt_report_faults(manifest, found):
         raise VerificationError(what, faults)
-    return make_report(manifest, terms, found, examples_of(what, files, manifest, terms))
+    return make_report(manifest, manifest.asked, found, examples_of(what, files, manifest, manifest.asked))
 
 
 def recount_release_files(release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
@@ -241,7 +241,7 @@ def recount_release_files(release_name: str, files: Sequence[Path], manifest: Ma
     layout = layout_of(files, manifest.columns)
     # Without a job there is no work folder; what is spilt here is of published files.
     with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection, file_error(release_name):
-        relation = RecordRelation(relation_of(connection, files, layout))
+        relation = relation_of(connection, files, layout)
         return count_classes(connection, relation, columns, manifest.privacy["k"], terms.sensitive)
 
 
@@ -251,16 +251,3 @@ def rebuilt_report_faults(manifest: Manifest, found: Recount) -> list[str]:
         [f"{found.failing:,} of {found.classes:,} classes {verb_of(found.failing, 'hold')} fewer than k records"] if found.failing else []
     )
     return thin + contradicted_counts(manifest, found) + risk_faults(manifest, found)
-
-
-def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
-    """Return the terms of the job that made a release, from its manifest or else from the job."""
-    # The hierarchies of another job would put the wrong words to levels.
-    if job is not None and not is_of_job(manifest, job, read_secrets(job)):
-        raise StorageError.other_job(str(release))
-    if manifest.asked is not None:
-        return manifest.asked
-    if job is None:
-        raise StorageError.no_job_settings(str(release))
-    qids = [qid.name for qid in job.columns.quasi_identifiers]
-    return terms_of(job, manifest.node, [manifest.tops[qid] for qid in qids] if manifest.tops else ())

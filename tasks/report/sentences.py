@@ -252,7 +252,7 @@ def warning_sentences(manifest: Manifest) -> list[str]:
     told = [*passthrough_warnings(manifest.passthrough, manifest.published)]
     if joint := composition_warning(manifest):
         told.append(joint)
-    if manifest.asked and manifest.asked.tries_next:
+    if manifest.asked.tries_next:
         told.append(TRIED_NEXT)
     return [*first, *repeat_warnings(manifest), *(copies if equal else []), *empty_column_warnings(manifest), *told]
 

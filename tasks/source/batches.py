@@ -5,7 +5,7 @@ Row groups do not depend on how the records arrived.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -86,6 +86,21 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
         if rows:
             write(sum(part.num_rows for part in waiting))
     return check_row_count(path, rows)
+
+
+def equal_groups(batches: Iterable[pa.RecordBatch], group_rows: int) -> Iterator[pa.Table]:
+    """Yield the rows in groups of equal size, so that a file does not depend on how its records arrived."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one_held.num_rows for one_held in held) >= group_rows:
+            together = pa.Table.from_batches(held)
+            whole = together.num_rows // group_rows * group_rows
+            for first in range(0, whole, group_rows):
+                yield together.slice(first, group_rows)
+            held = together.slice(whole).to_batches()
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def check_row_count(path: Path, row_count: int) -> int:

@@ -21,7 +21,7 @@ from schemas.job.job import Job
 from schemas.job.source import UTF8, Source
 from schemas.reading.regular_files import MOST_HEADER, header_lines
 from schemas.reading.typed_texts import accepted_words, typed_sql
-from tasks.source.batches import check_row_count
+from tasks.source.batches import GROUP_ROWS, check_row_count, equal_groups
 from tasks.source.locations import Located, Readable
 from tasks.source.unpacked import MOST_VALUE
 from tasks.store.database import connect, literal, quote
@@ -36,7 +36,6 @@ MARGIN = 1_000
 """By how much a buffer is longer than a record, at least."""
 BLOCK = 1 << 20
 """Bytes that are counted at a time."""
-GROUP_ROWS = 122_880
 DELIMITERS = (";", "\t", "|", ",")
 """Those that a header is looked through for where the job's own parts nothing, the unlikely ones in names first."""
 FAULTS = {
@@ -146,17 +145,9 @@ def join_csv(job: Job, converted_ranges: Sequence[Artifact], key: Key, store: St
 
 def _row_groups(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
     """Yield the records of Parquet files in order, a row group at a time."""
-    held, rows = list[pa.RecordBatch](), 0
-    for path in paths:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(GROUP_ROWS):
-                first = GROUP_ROWS - rows
-                held, rows = [*held, batch.slice(0, first)], rows + len(batch)
-                if rows >= GROUP_ROWS:
-                    yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-                    held, rows = [batch.slice(first)], rows - GROUP_ROWS
-    if rows:
-        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+    batches = (batch for path in paths for batch in pq.ParquetFile(path).iter_batches(GROUP_ROWS))
+    for group in equal_groups(batches, GROUP_ROWS):
+        yield from group.combine_chunks().to_batches()
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, relation: str, part: Path) -> None:

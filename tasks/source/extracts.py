@@ -3,6 +3,7 @@
 A query's rows come in no fixed order, so a release is named after a digest that does not depend on it. What a DuckDB file holds is kept as
 long as the file does not change. A server is asked anew at every run; only a run that was cut off (killed, no disk left) goes on with the
 rows that it began with, so that what it counted and what it publishes are of one moment. ``source.extract: once`` keeps the first answer.
+All tables of a job are read in one transaction of a server, which sees no later change.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -31,7 +31,7 @@ from tasks.engine.runs import Run, locked_run
 from tasks.source.batches import GROUP_ROWS, fitted_column, schema_of_columns, write_batches
 from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable, arrow_type
-from tasks.store.database import connect, is_out_of_memory, literal, quote
+from tasks.store.database import connect, interruptible, is_out_of_memory, literal, quote
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode, fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.store import Artifact, Store
@@ -99,7 +99,7 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
         connection = closing.enter_context(connect(job, store.folder.parent / "spill"))
 
         def answer(call: Callable[[], Any]) -> Any:
-            return _answer_of(call, connection.interrupt, closing)
+            return interruptible(call, connection.interrupt, closing)
 
         try:
             connection.execute(f"ATTACH {literal(str(path))} AS source (READ_ONLY)")
@@ -249,10 +249,13 @@ PLACES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE",
 SCHEMES = ("postgresql://", "postgres://")
 # As libpq takes it apart: a password may have any character but '/' and '@'.
 ADDRESS = re.compile(r"[^:]*://(?:([^:@/]*)(?::[^@/]*)?@)?([^?]*)\??(.*)", re.DOTALL)
-SETTINGS = ("SET TRANSACTION READ ONLY", "SET LOCAL client_encoding = 'UTF8'", "SET LOCAL TimeZone = 'UTC'", "SET LOCAL row_security = off")
-"""Those of the query; the last has the server refuse what row-level security would leave out, unless the address or PGOPTIONS sets it."""
-SOON, PATIENCE = 0.2, 5
-"""Seconds until a signal is heeded, and those that a server has to end a query that is cancelled."""
+SETTINGS = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    "SET LOCAL client_encoding = 'UTF8'",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL row_security = off",
+)
+"""The last has the server refuse what row-level security would leave out, unless the address or PGOPTIONS sets it."""
 OTHER_VALUES = ("money", "oid", "char")
 """Types that the driver gives as other values: as cents, above 2^31 as negative numbers, and as bytes that may be no text."""
 
@@ -287,6 +290,20 @@ def _database(job: Job) -> list[object]:
     return [user, where, asked, [os.environ.get(name) for name in PLACES]]
 
 
+_SHARED: ContextVar[tuple[ExitStack, dict[str, Any]] | None] = ContextVar("connections of a moment", default=None)
+
+
+@contextmanager
+def at_one_moment() -> Iterator[None]:
+    """Within the block, read all that is asked of a server as it is at the first query."""
+    with ExitStack() as closing:
+        before = _SHARED.set((closing, {}))
+        try:
+            yield
+        finally:
+            _SHARED.reset(before)
+
+
 @contextmanager
 def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Run a query read-only on PostgreSQL; yield its schema and an iterator of batches, or raise.
@@ -297,64 +314,49 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
         types: Types of columns, as in ``source.types``; every ``numeric`` needs one.
     """
     try:
-        from adbc_driver_manager import dbapi
-        from adbc_driver_postgresql.dbapi import connect
+        from adbc_driver_manager.dbapi import Error
     except ImportError:
         raise DatabaseError.not_installed() from None
-    with ExitStack() as closing:
+    with ExitStack() as own:
+        shared, connections = _SHARED.get() or (own, {})
         try:
-            connection = closing.enter_context(_answer_of(lambda: connect(uri), lambda: None, closing))
-        except dbapi.Error:
-            raise DatabaseError.unreachable() from None
-        cursor = closing.enter_context(connection.cursor())
-        # To close it reads to the end, unless nobody sends any more.
-        closing.push(lambda failed, *_: failed and cursor.adbc_cancel())
+            if uri not in connections:
+                connections[uri] = _connected(uri, shared)
+            cursor = own.enter_context(connections[uri].cursor())
+            # To close it reads to the end, unless nobody sends any more.
+            own.push(lambda failed, *_: failed and cursor.adbc_cancel())
 
-        def answer(call: Callable[[], Any]) -> Any:
-            return _answer_of(call, cursor.adbc_cancel, closing)
+            def answer(call: Callable[[], Any]) -> Any:
+                return interruptible(call, cursor.adbc_cancel, own, shared)
 
-        try:
-            given = "row_security" in uri + os.environ.get("PGOPTIONS", "")
-            answer(lambda: [cursor.execute(setting).fetchall() for setting in SETTINGS[: -1 if given else None]])
             # Within brackets stands nothing but a query: DO and COPY … TO PROGRAM write in a read-only session too. A comment may end it.
             answer(lambda: cursor.execute(f"SELECT * FROM ({query}\n) AS source"))
             # The cursor itself gives out a reader that loses the SQLSTATE.
             reader = answer(lambda: cursor._results.reader)
             schema = _columns(reader.schema, types)
-            yield schema, _typed(lambda: answer(lambda: next(reader, None)), schema, types, dbapi.Error)
-        except (dbapi.Error, pa.ArrowException) as error:
-            raise _refused(error) from None
-
-
-def _answer_of(call: Callable[[], Any], cancel: Callable[[], None], closing: ExitStack) -> Any:
-    """Return what a call of the driver returns; if a signal comes first, cancel it.
-
-    The driver heeds no signal, so it works on a thread of its own. If a server does not react, what the thread uses is not closed.
-    """
-    answer: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            answer.set_result(call())
+            yield schema, _typed(lambda: answer(lambda: next(reader, None)), schema, types, Error)
         except BaseException as error:
-            answer.set_exception(error)
+            # Nothing more can be asked within the transaction.
+            connections.pop(uri, None)
+            if isinstance(error, (Error, pa.ArrowException)):
+                raise _refused(error) from None
+            raise
 
-    def stop() -> None:
-        while not answer.done():
-            cancel()
-            wait([answer], SOON)
+
+def _connected(uri: str, closing: ExitStack) -> Any:
+    """Return a connection within a read-only transaction that sees the database at one moment."""
+    from adbc_driver_manager.dbapi import Error
+    from adbc_driver_postgresql.dbapi import connect
 
     try:
-        Thread(target=work, daemon=True).start()
-        # Polars has Ctrl-C go on with a wait that has no end.
-        while wait([answer], SOON).not_done:
-            pass
-        return answer.result()
-    except KeyboardInterrupt:
-        Thread(target=stop, daemon=True).start()
-        if wait([answer], PATIENCE).not_done:
-            closing.pop_all()
-        raise
+        connection = closing.enter_context(interruptible(lambda: connect(uri), lambda: None, closing))
+    except Error:
+        raise DatabaseError.unreachable() from None
+    said = "row_security" in uri + os.environ.get("PGOPTIONS", "")
+    with connection.cursor() as cursor:
+        for setting in SETTINGS[: -1 if said else None]:
+            interruptible(lambda setting=setting: cursor.execute(setting).fetchall(), cursor.adbc_cancel, closing)  # type: ignore[misc]
+    return connection
 
 
 def _refused(error: Exception) -> DatabaseError:

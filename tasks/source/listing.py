@@ -90,11 +90,6 @@ def table_format_here(files: Iterable[str]) -> tuple[str, str] | None:
     return table_format(files, names_in)
 
 
-def table_format_there(files: Iterable[str], names_in: Names) -> tuple[str, str] | None:
-    """Return (folder, format) if objects belong to a Delta, Hudi or Iceberg table; else None."""
-    return table_format(files, names_in, most_folders=_DEEPEST)
-
-
 def _above(file: str) -> list[str]:
     """Return the folders of a file from the innermost, without those of partitions."""
     parts = file.split("/")
@@ -121,7 +116,7 @@ def matching_objects(address: str) -> dict[str, Stat]:
         files = {name: info for name, info in sorted(found.items()) if info["type"] == "file"}
         if not files:
             raise _why_none(system, path, address, folders=bool(found))
-        if table := table_format_there(files, lambda folder: _names_in(system, folder)):
+        if table := table_format(files, lambda folder: _names_in(system, folder), most_folders=_DEEPEST):
             raise FileError.table_of_files(f"{scheme}://{table[0]}", table[1])
         return {f"{scheme}://{name}": stat_of_info(info) for name, info in files.items()}
 

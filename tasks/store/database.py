@@ -6,9 +6,11 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import duckdb
@@ -23,6 +25,8 @@ MEMORY_PART = 16
 """Which part of a job's memory may be held beside a database that goes on as if it were not."""
 THREADS_PER_CORE = 4
 """DuckDB starts as many threads as it is told to; more than this only wait for one another."""
+SOON, PATIENCE = 0.2, 5
+"""Seconds until a signal is heeded, and those that a server has to end a query that is cancelled."""
 _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
 
 
@@ -125,3 +129,40 @@ def database(memory: int, spill: Path, threads: int | None = None, share: int = 
         raise StorageError.not_writable(str(spill.parent), fault["reason"].strip()) from None
     finally:
         connection.close()
+
+
+def interruptible(call: Callable[[], Any], cancel: Callable[[], None], *closing: ExitStack) -> Any:
+    """Return what a call of a database's driver returns; if a signal comes first, cancel it.
+
+    A driver heeds no signal, so it works on a thread of its own.
+
+    Args:
+        call: The call.
+        cancel: Ends what the database works on.
+        *closing: What closes what the call uses. If a server does not react, it is left open.
+    """
+    answer: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    def stop() -> None:
+        while not answer.done():
+            cancel()
+            wait([answer], SOON)
+
+    try:
+        Thread(target=work, daemon=True).start()
+        # Polars has Ctrl-C go on with a wait that has no end.
+        while wait([answer], SOON).not_done:
+            pass
+        return answer.result()
+    except KeyboardInterrupt:
+        Thread(target=stop, daemon=True).start()
+        if wait([answer], PATIENCE).not_done:
+            for one in closing:
+                one.pop_all()
+        raise

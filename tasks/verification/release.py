@@ -210,8 +210,6 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
 def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, context: VerificationContext) -> list[str]:
     faults = manifest_text_faults(release, content, manifest, context.seal)
     faults += entry_faults(release, manifest) + pointer_faults(context.location, release, job)
-    if manifest.asked is None:
-        faults.append("the manifest does not say what was asked")
     signature = release / SIGNATURE
     if os.path.lexists(signature):
         from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what most releases have no use for
@@ -236,8 +234,6 @@ def _counted(
     """Recount the data files, against the job where there is one."""
     if job is not None:
         return verify_against(job, release, original, context.people)[0]
-    if manifest.asked is None:
-        raise VerificationError(what, [])
     if faults := file_faults(release, files, manifest):
         raise VerificationError(what, faults)
     recount = recount_release_files(what, files, manifest, manifest.asked)
@@ -263,7 +259,7 @@ def _held(
         faults += formed
         notes += unformed
     if not faults:
-        reported, unreported = report_faults(release, manifest, _terms(manifest), recount)
+        reported, unreported = report_faults(release, manifest, manifest.asked, recount)
         faults += reported
         notes += unreported
     if faults:
@@ -273,12 +269,6 @@ def _held(
     notes += [said] if (said := exchanged_unseen(recount)) else []
     unverified = recount.unverified if job is not None else tuple(uncounted_promises(manifest))
     return Verified(recount, manifest, tuple(notes), unverified, unverified_claims(job, manifest, recount, is_its_job=is_its_job))
-
-
-def _terms(manifest: Manifest) -> Terms:
-    # Manifests of this format have them; the job's figures were compared with them.
-    assert manifest.asked is not None
-    return manifest.asked
 
 
 def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str]:
@@ -317,8 +307,7 @@ def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Jo
     # A DuckDB file is looked at as a whole, whoever wrote it.
     notes = [] if same or suffix not in OTHER_LIBRARY else [OTHER_LIBRARY[suffix]]
     rows = {file.path: file.rows for file in manifest.files}
-    memory = _terms(manifest).memory
-    with TemporaryDirectory(prefix="skald-verify-") as folder, database(memory, Path(folder, "spill")) as connection:
+    with TemporaryDirectory(prefix="skald-verify-") as folder, database(manifest.asked.memory, Path(folder, "spill")) as connection:
         spill = Path(folder)
         try:
             wrong = sum(_rows(connection, path, layout) != rows.get(_listed_as(path)) for path in files)

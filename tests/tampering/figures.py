@@ -97,12 +97,20 @@ for field, value in {
     "method": "mondrian", "name": "others", "node": None, "levels": None, "optimal": "the best there is", "loss": {"dm": 1}, "risk": {},
     "measured": {"l": {"disease": 9.0}}, "pseudonyms": {"person": "a keyed hash"}, "asked.limit": "0.01", "asked.treatment": "mask",
     "asked.identifiers": [], "asked.sensitive": [], "asked.objective": "gcp", "asked.source": "CSV files", "hierarchies": {},
-    "asked": None, "replay_of": "people-0123456789abcdef", "tops": {}, "format": 1, "privacy": {"k": 5, "l": {"disease": {"distinct": 2}}},
+    "replay_of": "people-0123456789abcdef", "tops": {}, "format": 1, "privacy": {"k": 5, "l": {"disease": {"distinct": 2}}},
     "release": "people-0123456789abcdef", "files": [], "ncp": {"age": 0.0},
     "persons": {"columns": ["person"], "source": 9, "released": 9, "smallest_class": 9, "most_records": 1},
 }.items():  # fmt: skip
     if field not in {"loss", "risk"}:
         add(f"{field} is another, all anew", changed(to(field, value)))
+
+
+@kind("what was asked is left out")
+def unasked(release: Path) -> None:
+    path = release / "manifest.json"
+    path.write_text(json.dumps(read(release) | {"asked": None}, indent=2))
+
+
 add("format is a later one, all anew", changed(to("format", 3)))
 add("a path of a file leads out, all anew", changed(to("files.0.path", "../raw.parquet")))
 add("a path of a file is absolute, all anew", changed(to("files.0.path", "/etc/passwd")))

@@ -23,7 +23,7 @@ from tasks.counting.source_domains import count_domains
 from tasks.engine.runs import Run, faults_under_policy, locked_run, named_policy
 from tasks.engine.steps import run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
-from tasks.source.extracts import fixed_extract
+from tasks.source.extracts import at_one_moment, fixed_extract
 from tasks.source.reading import read_chunk
 from tasks.source.sources import read_source
 from tasks.store.step import FileStep
@@ -81,19 +81,20 @@ def _check_policy(job: TablesJob, jobs: Mapping[str, Job]) -> None:
 def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
     """Locate each table's files, check columns by job and policy; return sources by name, parents first."""
     tables, faults = dict[str, TableSource](), dict[str, SourceError]()
-    for name in job.tree.tables:
-        spec, of_table = job.tables[name], table_job(job, name)
-        linking = tuple(dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)]))
-        own = replace(run, job=of_table)
-        try:
-            source = read_source(own)
-        except SourceError as error:
-            faults[name] = error
-            continue
-        if name == job.tree.unit and lasting_key(job):
-            # A key that cannot be used is told of before hours are spent.
-            source = with_key_fingerprints(persons_job(job), source)
-        tables[name] = TableSource(name, of_table, own, source, linking)
+    with at_one_moment():
+        for name in job.tree.tables:
+            spec, of_table = job.tables[name], table_job(job, name)
+            linking = tuple(dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)]))
+            own = replace(run, job=of_table)
+            try:
+                source = read_source(own)
+            except SourceError as error:
+                faults[name] = error
+                continue
+            if name == job.tree.unit and lasting_key(job):
+                # A key that cannot be used is told of before hours are spent.
+                source = with_key_fingerprints(persons_job(job), source)
+            tables[name] = TableSource(name, of_table, own, source, linking)
     if faults:
         raise SourceError.of_tables({name: str(error) for name, error in faults.items()})
     # What ``insensitive: rest`` takes in is known by now.

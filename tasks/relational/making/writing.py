@@ -6,7 +6,7 @@ Rows are ordered by published values alone.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -39,6 +39,7 @@ from tasks.relational.making.published_values import (
     shared_columns_of,
     without_values_of_few,
 )
+from tasks.source.batches import equal_groups
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -250,7 +251,7 @@ def _write(given: ReleasedTables, table: str, path: Path) -> int:
         # Pseudonyms hardly repeat: a dictionary of them costs more than it saves.
         repeating = [name for name in shown if name not in keys]
         with pq.ParquetWriter(path, pa.schema(fields), use_dictionary=repeating or False) as writer:
-            for group in _regrouped(reader):
+            for group in equal_groups(reader, GROUP_ROWS):
                 columns = [key.take(group[place].combine_chunks()) for place, key in keys.values()]
                 columns += [group[f"c{number}"] for number in range(len(shown))]
                 made = [column.cast(field.type) for column, field in zip(columns, fields, strict=True)]
@@ -285,21 +286,6 @@ def _mapped_keys(given: ReleasedTables, table: str) -> list[pa.ChunkedArray]:
         whole = pa.ipc.open_file(pa.memory_map(mapped.name)).read_all()
     release_memory()
     return [whole[name] for name in names]
-
-
-def _regrouped(batches: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Yield the rows in groups of equal size, so that a file does not depend on the number of threads."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(one_held.num_rows for one_held in held) >= GROUP_ROWS:
-            together = pa.Table.from_batches(held)
-            whole = together.num_rows // GROUP_ROWS * GROUP_ROWS
-            for first in range(0, whole, GROUP_ROWS):
-                yield together.slice(first, GROUP_ROWS)
-            held = together.slice(whole).to_batches()
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def _shared(given: ReleasedTables, column: WayColumn, path: Path) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.columns import sorting
-from core.columns.sorting import ascending_digests, insertion_sort_order, order_of, order_of_digests, sort_numbers, tied_positions
+from core.columns.sorting import GREATEST_DIGEST, insertion_sort_order, order_of, order_of_digests, sort_numbers, tied_positions
 
 FEW = 512
 """Fewer than a run leaves to NumPy, so that both ways are tried on little."""
@@ -66,15 +66,9 @@ def test_the_order_is_stable_where_a_number_and_its_place_are_more_than_one_numb
 def test_digests_are_ascending_whichever_bits_tell_them_apart(seed: int, size: int, low: int) -> None:
     digests = drawn(seed, size, 2**64 - 1, np.uint64) >> np.uint64(low)
     before = digests.copy()
-    assert (ascending_digests(digests) == np.sort(before)).all()
+    assert (sort_numbers(digests, GREATEST_DIGEST) == np.sort(before)).all()
     assert (order_of_digests(digests) == np.argsort(before, kind="stable")).all()
     assert (digests == before).all()
-
-
-def test_many_digests_are_told_apart_by_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorting, "MANY", FEW)
-    digests = drawn(3, 2 * FEW, 2**64 - 1, np.uint64)
-    assert (ascending_digests(digests) == np.sort(digests)).all()
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.randoms(use_true_random=False))

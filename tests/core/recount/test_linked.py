@@ -21,7 +21,7 @@ from core.recount.linked import (
     person_pseudonyms_sql,
     pseudonyms_are_persons,
 )
-from core.recount.people import combinations_sql
+from core.recount.people import classed_persons_sql, combinations_sql
 from schemas.job.job import Job
 from tests.jobs import job_of
 from tests.oracles.linked import Told, told_by
@@ -44,7 +44,7 @@ def counted(rows: Sequence[Row], k: int, *, known: bool, changed: int | None = N
             kept[changed] = ((kept[changed][0] + 1) % 3, *kept[changed][1:])
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", kept)
         connection.execute(combinations_sql("written", ['"q"'], "combinations"))
-        owners = person_pseudonyms_sql("combinations", "classes", "people", 1, [0]) if known else ""
+        owners = person_pseudonyms_sql(classed_persons_sql("combinations", "classes", "people", 1), [0]) if known else ""
         [row] = connection.execute(linked_sql("written", ['"q"'], "combinations", ['"link"'], k, owners)).fetchall()
     return LinkCount(("link",), known, *row)
 
@@ -162,7 +162,7 @@ def test_persons_of_a_class_that_is_not_published_stay_and_are_unexpected() -> N
             "CREATE TABLE people AS SELECT * FROM (VALUES (0, 7, 1, 'p'), (1, 8, 1, 's')) AS t(class, person, records, link_0)"
         )
         connection.execute(combinations_sql("written", ['"q"'], "combinations"))
-        owners = person_pseudonyms_sql("combinations", "classes", "people", 1, [0])
+        owners = person_pseudonyms_sql(classed_persons_sql("combinations", "classes", "people", 1), [0])
         [(number,)] = connection.execute("SELECT combination FROM combinations").fetchall()
         found = connection.execute(f"SELECT combination, person, link_0 FROM {owners} ORDER BY person").fetchall()
         [row] = connection.execute(linked_sql("written", ['"q"'], "combinations", ['"link"'], 1, owners)).fetchall()

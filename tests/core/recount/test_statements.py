@@ -26,9 +26,10 @@ from core.recount.histories import (
 )
 from core.recount.linked import LinkCount, malformed_pseudonym_groups, shared_sql
 from core.recount.people import (
+    classed_persons_sql,
     classes_sql,
     combinations_sql,
-    holder_values_sql,
+    holders_sql,
     people_sql,
     person_values_sql,
     persons_of_source_sql,
@@ -180,7 +181,7 @@ def test_classes_that_publish_the_same_are_one_combination_and_one_that_nobody_p
     table(connection, "combinations", "combination BIGINT, label_0 VARCHAR, label_1 VARCHAR", [(7, "a", "1"), (8, None, "1")])
     people = [(0, 1, "x", 2), (2, 1, "x", 3), (2, 1, "y", 1), (1, 1, "x", 4), (3, 2, "x", 5)]
     table(connection, "people", "class BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", people)
-    connection.execute(holder_values_sql("combinations", "kept", "people", 2, 1, "held"))
+    connection.execute(holders_sql(classed_persons_sql("combinations", "kept", "people", 2), ["p.value_0"], "held"))
     found = connection.execute("SELECT combination, person, value_0, records FROM held").fetchall()
     assert set(found) == {(7, 1, "x", 5), (7, 1, "y", 1), (8, 1, "x", 4), (None, 2, "x", 5)}
 

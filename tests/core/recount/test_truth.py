@@ -5,14 +5,13 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from core.recount.groups import RecordRelation
 from core.recount.truth import BUCKETS, DigestPart, excess_records_sql, part_number_sql, released_digests, source_digests
 
 
 def compared(connection: duckdb.DuckDBPyConnection, release: list[int], source: list[int]) -> tuple[int, int]:
     here, there = (f"(SELECT unnest({numbers}) AS number)" for numbers in (release, source))
     parts = [DigestPart("r.number", "s.number")]
-    digests = (released_digests(RecordRelation(here), parts), source_digests(there, parts))
+    digests = (released_digests(here, parts), source_digests(there, parts))
     [found] = connection.execute(excess_records_sql(*(f"({one.sql})" for one in digests))).fetchall()
     return int(found[0]), int(found[1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from copy import deepcopy
@@ -22,7 +23,6 @@ from tasks.recount.tables import WrittenTables, recount_tables
 from tasks.relational.verified import VerifiedTables, verify_tables
 from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables, read_release
 from tests.flows.relational.test_tables import check_release
-from tests.flows.relational.test_untreated_tables import rewrite
 
 pytestmark = pytest.mark.ci
 
@@ -116,8 +116,16 @@ def test_numbers_are_rounded_and_cut_and_files_that_say_otherwise_are_refused(tm
     refuses_other_figures_of_nulls(job, made.folder)
 
 
+def rewrite(folder: Path, said: dict[str, Any]) -> None:
+    """Write a manifest anew, whose report is not made again."""
+    said["documents"] = [one | {"code": "another"} for one in said["documents"]]
+    unsealed = json.dumps(said | {"seal": ""}, indent=2) + "\n"
+    seal = hashlib.sha256(unsealed.encode()).hexdigest()
+    (folder / "manifest.json").write_text(unsealed.replace('"seal": ""', f'"seal": "{seal}"'))
+
+
 def refuses_other_figures_of_nulls(job: TablesJob, folder: Path) -> None:
-    """Verify a release whose manifest an earlier version wrote, and refuse one that states other nulls than the files have."""
+    """Refuse a release whose manifest states other nulls than the files have."""
     said = json.loads((folder / "manifest.json").read_text())
 
     def verified(change: Callable[[dict[str, Any]], object]) -> VerifiedTables:
@@ -128,17 +136,12 @@ def refuses_other_figures_of_nulls(job: TablesJob, folder: Path) -> None:
         return verify_tables(job, folder)
 
     assert said["published"]["visit"]["nights"]["null"] > 0
-    assert verified(lambda one: one.pop("null")).manifest.published["visit"]["nights"].null is None
     assert "published" not in verified(lambda one: None).on_trust
     assert "published" in verify_tables(None, folder).on_trust
     for change in (lambda one: one.update(null=0.0), lambda one: one.update(null=one["null"] + 0.01)):
         with pytest.raises(VerificationError, match="figures of published columns") as refused:
             verified(change)
         assert refused.value.exit_code == 4
-    # Of all columns or of none.
-    rewrite(folder, said | {"published": {**said["published"], "visit": {"nights": said["published"]["visit"]["nights"] | {"null": None}}}})
-    with pytest.raises(VerificationError, match="figures of published columns"):
-        verify_tables(job, folder)
 
 
 def recounted(job: TablesJob, release: Path, folder: Path) -> Any:

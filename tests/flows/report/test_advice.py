@@ -20,7 +20,6 @@ from tests.jobs import people_job
 
 def advice(manifest: Manifest) -> tuple[str, ...]:
     """What is advised of a manifest that kept its job."""
-    assert manifest.asked is not None
     return advice_sentences(manifest, manifest.asked.objective)
 
 

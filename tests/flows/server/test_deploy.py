@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
 from collections.abc import Iterator
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import version
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -72,6 +78,12 @@ def start(server: PrefectServer, name: str) -> str:
     return str(answer.json()["id"])
 
 
+def planned_runs(server: PrefectServer, made: str) -> list[str]:
+    """When the runs of a deployment that its schedule planned are to begin."""
+    asked = {"flow_runs": {"deployment_id": {"any_": [made]}, "state": {"type": {"any_": ["SCHEDULED"]}}}}
+    return [one["expected_start_time"] for one in server.ask("POST", "/flow_runs/filter", asked).json() if one["auto_scheduled"]]
+
+
 def lines_of(server: PrefectServer, run: str) -> list[str]:
     """The log of a run as its page shows it."""
     asked = {"logs": {"flow_run_id": {"any_": [run]}}, "sort": "TIMESTAMP_ASC"}
@@ -91,6 +103,9 @@ def test_a_job_is_deployed_under_its_name_changed_moved_to_another_method_and_ne
     assert [(one["schedule"]["cron"], one["schedule"]["timezone"], one["active"]) for one in made["schedules"]] == [
         ("0 2 * * *", "Europe/Berlin", True)
     ]
+    # What a schedule is for: runs, at that hour of that zone, and none of them once it is gone.
+    planned = until(lambda: planned_runs(server, made["id"]))
+    assert {f"{datetime.fromisoformat(one).astimezone(ZoneInfo('Europe/Berlin')):%H:%M}" for one in planned} == {"02:00"}
     assert (made["global_concurrency_limit"]["limit"], made["concurrency_options"]["collision_strategy"]) == (1, "ENQUEUE")
     assert made["enforce_parameter_schema"]
     assert made["entrypoint"] == "flows.skald:skald"
@@ -99,7 +114,7 @@ def test_a_job_is_deployed_under_its_name_changed_moved_to_another_method_and_ne
     code, told = deploy(server, str(job), "--pool", "other")
     assert code == 0, told
     assert "is new" not in told
-    assert deployment(server, "skald/changed")["schedules"] == []
+    assert (deployment(server, "skald/changed")["schedules"], planned_runs(server, made["id"])) == ([], [])
     assert deployment(server, "skald/changed")["parameters"] == {"job": {"job_file": str(job)}}
     code, told = deploy(server, str(job), "--pool", "elsewhere", host="second")
     assert (code, "at this path on host" in told) == (2, True)
@@ -140,6 +155,39 @@ def test_without_a_server_nothing_is_deployed_and_one_sentence_says_so(tmp_path:
     done = CommandLine("prefect", tmp_path, prefect_home)("deploy", str(job))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "Set PREFECT_API_URL" in done.stderr
+
+
+class Busy(BaseHTTPRequestHandler):
+    """A server that answers, and cannot do what it is asked for just now."""
+
+    def do_GET(self) -> None:
+        self.answer(200 if self.path.endswith("/version") else 503, json.dumps(version("prefect")))
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.answer(200 if self.path.endswith("/flows/filter") else 503, "[]")
+
+    def answer(self, status: int, text: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.slow
+def test_a_server_that_is_too_busy_ends_a_deployment_in_one_sentence(tmp_path: Path, prefect_home: Path) -> None:
+    job = people_job(tmp_path, people(60))
+    with HTTPServer(("127.0.0.1", 0), Busy) as busy:
+        Thread(target=busy.serve_forever, daemon=True).start()
+        settings = {"PREFECT_CLIENT_MAX_RETRIES": "0", "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "false"}
+        address = f"http://127.0.0.1:{busy.server_port}/api"
+        done = CommandLine("prefect", tmp_path, prefect_home)("deploy", str(job), PREFECT_API_URL=address, **settings)
+        busy.shutdown()
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "cannot be used (it answers with status 503)" in done.stderr
 
 
 @pytest.mark.slow

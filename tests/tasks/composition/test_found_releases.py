@@ -142,7 +142,8 @@ def test_releases_that_are_not_registered_are_found_by_the_columns_of_one_table_
     # No quasi-identifier at all is that of no source.
     (tmp_path / "tables" / "manifest.json").write_text(
         stated(
-            tmp_path / "more", tables={"person": {"records": 4, "released": 4, "withheld": 0, "suppressed": 0, "orphans": 0, "levels": {}}}
+            tmp_path / "more",
+            tables={"person": {"records": 4, "released": 4, "withheld": 0, "suppressed": 0, "orphans": 0, "levels": {}, "passthrough": {}}},
         ).model_dump_json()
     )
     assert [one.release for one in earlier_releases(known_of(tmp_path, kinds=kinds), "people-0", registry)] == []
@@ -191,7 +192,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
         "names": ("q", "r", "s"), "hierarchies": hierarchy_digests(job), "settings": settings_of(job), "code": STEP.key(), "untold": "",
         "recoded": Recoded(domain=artifact("domain"), recoding=recoding, intervals=job.intervals) if is_recoded else None,
         "people": persons.people, "classes": persons.classes, "parts": tuple(parts), "digested": tuple(digested) if digested else None,
-        "by_source": True, "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal, "grouped": {"pay": True},
+        "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal, "grouped": {"pay": True},
     }  # fmt: skip
     assert found.is_readable
     # It counts where the release is published, and only for the release that it is of.

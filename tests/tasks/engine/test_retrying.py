@@ -6,11 +6,13 @@ import errno
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from schemas.errors.base import SkaldError, SourceError, StorageError
+from tasks.engine import prefect_steps
 from tasks.engine.guard import guarded, is_transient
 from tasks.engine.remote import call_queues
 from tasks.engine.remote.call_queues import FolderQueue
@@ -29,6 +31,7 @@ with prefect_api(prepare_prefect()):
     from schemas.job.run_parameters import RunParameters
     from tasks.counting import domains
     from tasks.engine import prefect_steps
+    from tasks.publication import target
 
     prefect_steps.RETRY_SECONDS = (0.01, 0.01)
     real, tries = domains.DomainCounter, []
@@ -55,6 +58,20 @@ with prefect_api(prepare_prefect()):
         else:
             raise AssertionError
 
+    def refuse(*arguments):
+        tries.append("publish")
+        raise OSError(errno.EIO, "a bus")
+
+    tries.clear()
+    published, target.Target.publish = target.Target.publish, refuse
+    try:
+        skald(RunParameters.of(Path("job.yaml"), ["work=third", "privacy.k=6"]))
+    except StorageError:
+        assert len(tries) == 1, tries
+    else:
+        raise AssertionError
+    target.Target.publish = published
+
     def hang(*arguments):
         tries.append("slow")
         while True:
@@ -75,7 +92,8 @@ with prefect_api(prepare_prefect()):
 @pytest.mark.slow
 def test_a_fault_of_the_system_is_tried_again_a_refusal_never_and_a_task_that_hangs_is_given_up(prefect: CommandLine) -> None:
     people_job(prefect.folder, people(200))
-    done = prefect.ended([sys.executable, "-c", TRIED])
+    # Whatever Prefect's settings on this machine ask for.
+    done = prefect.ended([sys.executable, "-c", TRIED], PREFECT_FLOWS_DEFAULT_RETRIES="2", PREFECT_TASKS_DEFAULT_RETRIES="2")
     assert done.returncode == 0, done.stderr
 
 
@@ -110,3 +128,11 @@ def test_a_refusal_is_never_transient_and_says_so_for_the_next_one_that_handles_
     handled = StorageError.not_writable("folder", "reason")
     handled.transient = True
     assert is_transient(handled)
+
+
+@pytest.mark.parametrize(("once", "retries"), [(True, 0), (False, len(prefect_steps.RETRY_SECONDS))])
+def test_what_is_done_once_is_not_tried_again(monkeypatch: pytest.MonkeyPatch, once: bool, retries: int) -> None:
+    tasks: list[Any] = []
+    monkeypatch.setattr(prefect_steps, "_keyed", lambda task, _step: tasks.append(task) or task.fn)
+    assert prefect_steps.task_here("publish", "people", lambda: 7, None, once=once) == 7
+    assert [task.retries for task in tasks] == [retries]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.recount.groups import Groups, RecordRelation
+from core.recount.groups import Groups
 from schemas.job.job import Job
 from tasks.recount import people, verdict
 from tasks.recount.people import COMBINATIONS, HELD, one_values
@@ -24,9 +24,7 @@ SSN: dict[str, Any] = {"name": "ssn", "treatment": {"hash": {"key": {"env": "KEY
 def asked(*qids: dict[str, Any], identifiers: list[Any]) -> list[str]:
     columns = {"quasi_identifiers": list(qids), "identifiers": identifiers, "sensitive": ["disease"]}
     expected: list[tuple[str, list[Groups]]] = []
-    rows: Any = SimpleNamespace(
-        release="release", countable_records=RecordRelation, expect=lambda side, groups: expected.append((side, groups))
-    )
+    rows: Any = SimpleNamespace(release="release", expect=lambda side, groups: expected.append((side, groups)))
     verdict._expect(Job.model_validate(job_of(columns=columns)), rows)
     [(side, groups)] = expected
     assert side == "release"

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from core.recount.groups import value_groups
 from core.recount.spreads import hierarchical_sql, ordered_sql
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
 from schemas.registry.sensitive import HierarchicalSpec, OrderedSpec
 from tasks.recount.original import Original
-from tasks.recount.spreads import count_spreads, make_source_distribution, source_value_groups
+from tasks.recount.spreads import count_spreads, make_source_distribution
 from tests.jobs import job_of
 
 TREE = {"lungs": {"short": ["flu", "cold"], "long": ["asthma"]}, "other": {"bones": ["gout"]}}
@@ -65,7 +66,7 @@ def measured(
         "s",
         spec.hierarchy,
         Original("source", pa.schema([("s", pa.string())])),
-        f"({source_value_groups('source', 's').sql})",
+        f"({value_groups('source', 's').sql})",
     )
     [found] = connection.execute(hierarchical_sql("rows", ['"q"'], '"s"', spec, levels)).fetchall()
     connection.unregister("rows")
@@ -119,7 +120,7 @@ def test_a_null_is_the_last_in_the_order_of_values(connection: duckdb.DuckDBPyCo
         "s",
         None,
         Original("source", pa.schema([("s", pa.int64())])),
-        f"({source_value_groups('source', 's').sql})",
+        f"({value_groups('source', 's').sql})",
     )
     worst = [connection.execute(ordered_sql(f"(FROM rows WHERE q = '{q}')", ['"q"'], '"s"', spec)).fetchall()[0][2] for q in ("a", "b")]
     # Of 1: three quarters pass the first step, a half the second. Of null: a quarter and a half.
@@ -140,7 +141,7 @@ def test_moments_are_as_far_apart_as_the_calendar_of_their_zone_says(
     kind = pa.timestamp("us", zone)
     connection.register("rows", pa.table({"q": ["a", "a", "b", "b"], "s": pa.array(moments, pa.timestamp("us", "UTC")).cast(kind)}))
     original = Original("rows", pa.schema([("q", pa.string()), ("s", kind)]))
-    whole = f"({source_value_groups('rows', 's').sql})"
+    whole = f"({value_groups('rows', 's').sql})"
     (found,), unexpected = count_spreads(job, connection, "rows", ['"q"'], original, lambda _column: whole, by_people=False)
     connection.unregister("rows")
     assert (found.failing, found.worst, unexpected) == (0, pytest.approx(distance), {})

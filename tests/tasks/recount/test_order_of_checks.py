@@ -111,27 +111,18 @@ def test_counts_are_judged_against_the_source_as_it_is_published(
     assert steps.given["verdict_of"] == (of, "rows", "classes", beside, source, basis)
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
-@pytest.mark.parametrize("many", [1, 2, 5])
 @pytest.mark.parametrize("with_source", [True, False])
-def test_equal_records_of_parquet_are_put_together_as_some_files_say_and_those_of_csv_are_not(
-    monkeypatch: pytest.MonkeyPatch, suffix: str, many: int, with_source: bool
-) -> None:
-    of, files, merged, looked = job(), [Path(f"{number}{suffix}") for number in range(many)], list[Any](), list[Any]()
-    rows = SimpleNamespace(merge_equal_records=merged.append)
+def test_files_are_counted_in_one_database_beside_their_source(monkeypatch: pytest.MonkeyPatch, with_source: bool) -> None:
+    of, files, rows = job(), [Path("0.parquet")], "rows"
     steps = Steps(monkeypatch, recounts, {
         "written_rows": nullcontext(("connection", "release", [])), "register_objects": None, "have_wide_records": True,
         "RowsInOneDatabase": rows, "CountsInOneDatabase": "counts", "recount_by": "found",
     })  # fmt: skip
-    monkeypatch.setattr(recounts, "relation_of", lambda *given: looked.append(given) or f"relation of {given[1][0]}")
     original, people, basis = Source(relation="source") if with_source else None, "people", RecountBasis("because")
     assert recounts.recount(of, files, SPILL, "it", original, "layout", people, basis) == "found"
     assert steps.given["written_rows"] == (of, files, SPILL, "it", "layout", {"last": True})
     assert steps.given.get("register_objects") == (("connection", "source") if with_source else None)
     assert steps.given["RowsInOneDatabase"] == ("connection", "release", "source" if with_source else "", {"wide": True})
-    some = [files[place] for place in sorted({0, many // 2, many - 1})] if suffix == ".parquet" else []
-    assert merged == ([[f"relation of {one}" for one in some]] if some else [])
-    assert looked == [("connection", [one]) for one in some]
     assert steps.given["CountsInOneDatabase"] == (of, rows, people)
     assert steps.given["recount_by"] == (of, "counts", "it", original, basis)
 

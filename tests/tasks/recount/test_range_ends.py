@@ -163,7 +163,7 @@ def test_labels_that_tell_what_a_column_hides_are_a_fault_and_others_are_none(
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE release ({', '.join(f'{name} {kind}' for name in names)})")
         connection.executemany(f"INSERT INTO release VALUES ({', '.join('?' * len(names))})", [[*age, *height] for age in ages])
-        faults = verdict._hidden_faults(job, RowsInOneDatabase(connection, "release", ""))
+        faults = verdict.hidden_label_faults(job, RowsInOneDatabase(connection, "release", ""))
     said = f"{told} label{'s' * (told > 1)} of 'age' tell{'s' * (told == 1)} values that the job hides"
     assert faults == ([said] if told else [])
 

@@ -24,7 +24,7 @@ def stated(folder: Path, **changes: Any) -> TablesManifest:
         (folder / "data" / name).mkdir(parents=True)
         write_rows(folder / "data" / name / "0.parquet", name, rows)
         files.append({"path": f"data/{name}/0.parquet", "rows": len(rows), "sha256": ""})
-    table = {"records": None, "released": 4, "withheld": 0, "suppressed": None, "orphans": 0}
+    table = {"records": None, "released": 4, "withheld": 0, "suppressed": None, "orphans": 0, "passthrough": {}}
     said = {
         "release": "hospital-0", "name": "hospital", "job": "0", "inputs": "0", "method": "skald", "privacy": {"k": 4}, "unit": "person",
         "key_columns": {"person": ["person_id"], "visit": ["visit_id"]},
@@ -115,7 +115,7 @@ def test_of_persons_without_rows_in_other_tables_those_who_are_alike_are_counted
     [
         ({}, ()),
         ({"passthrough_together": Together(unique_records=0, below_k=0, with_classes=0)}, (NO_ROLES,)),
-        ({"published": {"person": {"income": {"publish": "shared", "changed": 0.5, "error": 0.0}}}}, (NO_PUBLICATIONS,)),
+        ({"published": {"person": {"income": {"publish": "shared", "changed": 0.5, "error": 0.0, "null": 0.0}}}}, (NO_PUBLICATIONS,)),
     ],
     ids=["nothing", "together", "published"],
 )

@@ -33,7 +33,7 @@ def answers(terms: Terms = TERMS, **changes: Any) -> dict[str, Criterion]:
     made: dict[str, Any] = {
         "release": "people-0", "name": "people", "job": "0", "inputs": "0", "method": "skald", "records": 100, "released": 95,
         "suppressed": 5, "masked": 0, "classes": 7, "min_class": 5, "node": None, "levels": None, "loss": {}, "ncp": {},
-        "optimal": "certified", "search": {}, "files": (), "versions": {}, "seconds": {}, "peak_rss": 0,
+        "optimal": "certified", "search": {}, "files": (), "versions": {}, "seconds": {}, "peak_rss": 0, "asked": terms,
     }  # fmt: skip
     return {one.name: one for one in criteria_of(Manifest.model_validate(made | LIMITED | changes), terms)}
 

@@ -16,7 +16,7 @@ from tasks.utility.utility import Utility
 from tests.core.recount.test_classes import manifest
 
 
-def column(null: float | None, publish: Any = "shared") -> ColumnPublication:
+def column(null: float, publish: Any = "shared") -> ColumnPublication:
     return ColumnPublication(publish=publish, changed=0.0, error=None, null=null)
 
 
@@ -35,24 +35,17 @@ def test_nulls_of_columns_of_which_nobody_is_counted_have_no_reason(publish: Any
     assert column(0.5, publish).nulls_text == "50.0% of its values are null"
 
 
-def test_of_releases_of_earlier_versions_nothing_is_said_of_nulls() -> None:
-    assert column(None).nulls_text == ""
-    assert _published_sentence("visit", "nights", column(None), 5).endswith("0.0% of its values stand for others too.")
-    older = manifest(published={"income": {"publish": "shared", "changed": 0.1, "error": None}})
-    assert [name for name, _ in exposure_rows(older)] == []
-
-
-def test_utility_says_how_many_values_are_null_where_that_is_stated() -> None:
+def test_utility_says_how_many_values_are_null() -> None:
     asked = {"queries": 0, "seed": 0, "sanity": 1.0, "median": 0.0, "mean": 0.0}
     told = {"release": "people-0", "records": 4, "released": 4, "suppressed": 0, "gcp": 0.0, "columns": {}, "queries": asked, "counts": {}}
-    columns = {"income": column(0.25), "rent": column(None)}
+    columns = {"income": column(0.25), "rent": column(0.0)}
     found = Utility.model_validate(told | {"association": 0.0, "published": columns})
     screen = Console(width=200, file=StringIO())
     screen.print(utility_summary(found))
     assert isinstance(screen.file, StringIO)
     income, rent = (line for line in screen.file.getvalue().splitlines() if "stand for others" in line)
     assert "others too; 25.0% of its values are null" in income
-    assert rent.rstrip().endswith("others too")
+    assert rent.rstrip().endswith("others too; 0.0% of its values are null")
 
 
 def test_report_and_terminal_say_how_many_values_are_null() -> None:

@@ -9,13 +9,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+import yaml
 
+from flows.tables import tables
 from schemas.errors.storage import DatabaseError
 from schemas.errors.values import ValuesError
 from schemas.job.job import load_job
 from tasks.source.batches import write_batches
-from tasks.source.extracts import extract_postgresql, forget_extract, rows_of
+from tasks.source.extracts import at_one_moment, extract_postgresql, forget_extract, rows_of
 from tasks.store.store import Store
 from tests.jobs import job_of, write_job
 from tests.servers import postgresql
@@ -168,6 +171,43 @@ def test_rows_of_several_tables_are_kept_beside_each_other_until_each_is_asked_a
     store = Store.at(once.work_path)
     there = {store.path(one.artifact) for one in (extract_postgresql(job, store), again[-1])}
     assert set((store.folder / "queries").glob("*.parquet")) == there
+
+
+def test_within_a_moment_no_later_row_is_seen_and_a_query_that_fails_ends_it(server: str) -> None:
+    said(server, "CREATE TABLE growing AS SELECT 1 AS a")
+    with at_one_moment():
+        assert values(server, "TABLE growing", {}) == [1]
+        said(server, "INSERT INTO growing VALUES (2)")
+        assert values(server, "TABLE growing", {}) == [1]
+        with pytest.raises(DatabaseError, match="22012"):
+            values(server, "SELECT 1 / 0", {})
+        assert values(server, "TABLE growing", {}) == [1, 2]
+        said(server, "INSERT INTO growing VALUES (3)")
+        with pytest.raises(DatabaseError, match="not of the type"):
+            values(server, "SELECT 5 AS q", {"q": "date"})
+        assert values(server, "TABLE growing", {}) == [1, 2, 3]
+    said(server, "DROP TABLE growing")
+
+
+def test_the_tables_of_a_job_are_of_one_moment(server: str, tmp_path: Path) -> None:
+    """A statement knows when its transaction began."""
+    rows = "SELECT n AS person_id, n % 2 AS a, now()::text AS moment FROM generate_series(1, 40) AS n"
+    source, key = {"connection": {"uri": server}}, {"insensitive": ["moment"]}
+    qids = {"quasi_identifiers": [{"name": "a", "hierarchy": {"widths": [1]}}]}
+    of_tables = {
+        "person": {"source": source | {"query": rows}, "key": "person_id", "columns": qids | key},
+        "visit": {
+            "source": source | {"query": f"{rows} WHERE n < 30"},
+            "references": {"person_id": "person"},
+            "columns": {"withheld": ["a"]} | key,
+        },
+    }
+    of_tables["visit"]["columns"] = {"withheld": ["a"]} | key
+    job = {"version": 2, "name": "shop", "tables": of_tables, "privacy": {"k": 2}, "suppression": {"limit": 0.5}, "memory": "200MB"}
+    (tmp_path / "shop.yaml").write_text(yaml.safe_dump(job | {"target": "releases"}, sort_keys=False))
+    made = tables(tmp_path / "shop.yaml", ())
+    moments = {value for path in made.folder.rglob("*.parquet") for value in pq.read_table(path)["moment"].to_pylist()}
+    assert len(moments) == 1
 
 
 def test_json_of_more_than_a_value_may_have_is_refused(server: str, tmp_path: Path) -> None:

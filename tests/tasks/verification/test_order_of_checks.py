@@ -123,24 +123,11 @@ def test_without_a_job_a_release_is_counted_by_what_its_manifest_asks(monkeypatc
     assert steps.given == ({"file_faults": expected["file_faults"]} if wrong == "files" else expected)
 
 
-def test_a_release_that_does_not_say_what_was_asked_is_not_counted_without_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = Steps(monkeypatch, releases, {"file_faults": ["files"]})
-    silent: Any = SimpleNamespace(asked=None)
-    with pytest.raises(VerificationError) as error:
-        releases._counted(None, RELEASE, silent, FILES, None, VerificationContext("it"), "it")
-    assert (list(error.value.faults), steps.given) == ([], {})
-
-
-@pytest.mark.parametrize("asked", [None, ASKED])
 @pytest.mark.parametrize("key", [None, b"a key"])
-def test_a_key_asks_for_a_signature_and_a_manifest_says_what_was_asked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: Any, key: bytes | None
-) -> None:
+def test_a_key_asks_for_a_signature(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: bytes | None) -> None:
     Steps(monkeypatch, releases, {"manifest_text_faults": ["text"], "entry_faults": ["entries"], "pointer_faults": ["pointer"]})
-    said: Any = SimpleNamespace(asked=asked)
-    found = releases._evidence_faults(None, tmp_path, b"content", said, VerificationContext("it", key=key))
-    silent = [] if asked else ["the manifest does not say what was asked"]
-    assert found == ["text", "entries", "pointer", *silent, *(["there is no signature of the key"] if key else [])]
+    found = releases._evidence_faults(None, tmp_path, b"content", MANIFEST, VerificationContext("it", key=key))
+    assert found == ["text", "entries", "pointer", *(["there is no signature of the key"] if key else [])]
 
 
 @pytest.mark.parametrize("link", [False, True])

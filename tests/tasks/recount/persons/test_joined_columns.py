@@ -24,7 +24,7 @@ from core.recount.joined_columns import (
     meeting_sql,
 )
 from core.recount.linked import LinkCount, person_pseudonyms_sql, published_rows_sql
-from core.recount.people import combinations_sql
+from core.recount.people import classed_persons_sql, combinations_sql
 from schemas.job.job import Job
 from tests.jobs import job_of
 from tests.oracles.linked import Told, told_by, told_by_joins
@@ -52,7 +52,7 @@ def counted(rows: Sequence[Row], k: int, *, known: bool, exchanged: bool = False
         kept = [(["a", "b", None].index(q), person, 1, *([other, one] if exchanged else [one, other])) for q, one, other, person in rows]
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?)", kept)
         connection.execute(combinations_sql("written", ['"q"'], "combinations"))
-        owners = person_pseudonyms_sql("combinations", "classes", "people", 1, [0, 1]) if known else ""
+        owners = person_pseudonyms_sql(classed_persons_sql("combinations", "classes", "people", 1), [0, 1]) if known else ""
         published = published_rows_sql("written", ['"q"'], "combinations", ["s.one", "s.other"])
         connection.execute(joined_rows_sql(published, owners, links))
         for statement in alike_at_once_sql(2):
