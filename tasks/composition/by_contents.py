@@ -201,6 +201,8 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
             identity = _identity(database, compared)
             _check_files(database, job, compared, identity, of_files=bool(files))
             if not files and not any(identity[:2]):
+                if compared.in_files:
+                    raise UnmeasuredError(OTHERWISE_READ)
                 return None
             database.execute(joined_records_sql(identity))
             found = database.execute(joint_classes_sql(compared.k, count_persons=persons)).fetchall()
