@@ -341,15 +341,15 @@ def source_values_sql(table: str, column: int, *, count_persons: bool) -> str:
     return f"SELECT {value} AS value, {times} AS times FROM {rows} AS records WHERE {there} GROUP BY ALL ORDER BY value"
 
 
-def grouped_values_sql(column: int, k: int, *, means: bool, count_persons: bool) -> str:
-    """Return SQL that counts records or persons whose two published values of a column fewer than k share.
+def means_sql(column: int, k: int, *, count_persons: bool) -> str:
+    """Return SQL that counts records or persons whose two means of a column fewer than k share.
 
-    Each release publishes a value of at least k people: a group. Whoever lays both side by side sees what two groups have in common. Of
-    means the difference of their sums is known too, and so what only one of both is the mean of.
+    Each release publishes means of groups of at least k people. Whoever lays both side by side knows the difference of their sums, and
+    so what two groups have in common, or what only one of them has.
 
     Args:
-        column: A column whose values differ from those of the source in both.
-        means: Whether both publish means.
+        column: A column of which both publish means.
+        k: Fewest records or persons that are safe.
         count_persons: Whether persons are counted; each record of no person counts then too.
     """
     unit = "count(DISTINCT nullif(person, 0))" if count_persons else "count(*)"
@@ -358,8 +358,7 @@ def grouped_values_sql(column: int, k: int, *, means: bool, count_persons: bool)
     return f"""
         WITH pairs AS (SELECT {mine} AS mine, {theirs} AS theirs, person FROM {JOINED} WHERE NOT changed),
         rare AS (SELECT mine, theirs FROM pairs GROUP BY ALL HAVING {unit} < {k:d})
-        SELECT ({unit}{nobody})::BIGINT FROM pairs SEMI JOIN rare USING (mine, theirs)
-        WHERE mine <> 0 {"OR" if means else "AND"} theirs <> 0
+        SELECT ({unit}{nobody})::BIGINT FROM pairs SEMI JOIN rare USING (mine, theirs) WHERE mine <> 0 OR theirs <> 0
     """
 
 

@@ -286,9 +286,9 @@ class Columns(StrictModel):
         return self._ways
 
     @property
-    def grouped(self) -> dict[str, bool]:
-        """Columns whose published values are those of enough people, each with whether these are means."""
-        return {name: way != SHARED for name, way in self._ways.items() if counts_people(way)}
+    def means(self) -> tuple[str, ...]:
+        """Columns of which means of groups are published."""
+        return tuple(name for name, way in self._ways.items() if way != SHARED and counts_people(way))
 
     @property
     def recounted_value_columns(self) -> list[str]:

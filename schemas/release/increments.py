@@ -80,8 +80,8 @@ class Overlap(FrozenModel):
         removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
         changed: Records in both of which another value is published here: they count among ``added`` and ``removed`` too.
         values_at_risk: Records or persons in joint classes that break the l or t of either job; None where neither promises any.
-        grouped_at_risk: Records or persons of whom two values of one column, here and there, are those of fewer than k, for the column
-            with most of them; None where not both publish one by ``shared`` or ``microaggregate``.
+        means_at_risk: Records or persons whose two means of a column, here and there, fewer than k share, for the column with most of
+            them; None where not both publish means of one.
         rounded: Whether fewer than k came or left, so that there are at least ``shared``, and at most ``added`` and ``removed``.
         unmeasured: Why the records at risk were not measured, as the end of a sentence; empty if they were. A figure that was not measured
             is None.
@@ -105,7 +105,7 @@ class Overlap(FrozenModel):
     removed_at_risk: int | None = None
     changed: int | None = None
     values_at_risk: int | None = None
-    grouped_at_risk: int | None = None
+    means_at_risk: int | None = None
     rounded: bool = False
     unmeasured: str = ""
     exact: tuple[str, ...] = ()
@@ -184,10 +184,10 @@ class Overlap(FrozenModel):
                 f"For {self._most(self.values_at_risk, self.unit)} what is left in both breaks the l-diversity or t-closeness that one of "
                 "both promises."
             )
-        if self.grouped_at_risk:
+        if self.means_at_risk:
             told.append(
-                f"For {self._most(self.grouped_at_risk, self.unit)}, the values that both publish of a column are together those of "
-                "fewer than k, and differences of means may give single values away."
+                f"For {self._most(self.means_at_risk, self.unit)}, the means that both publish of a column are together those of fewer "
+                "than k. Their difference may give single values away."
             )
         if self.unmeasured:
             told.append(
@@ -214,10 +214,8 @@ class Overlap(FrozenModel):
         ]
         below = [f"below k = {self.k:,}: {', '.join(part for part in parts if part)}"] if any(parts) else []
         broken = [f"{self._most(self.values_at_risk, self.unit)} in joint classes that break l or t"] if self.values_at_risk else []
-        if self.grouped_at_risk:
-            broken.append(
-                f"{self._most(self.grouped_at_risk, self.unit)} whose two values of a column are those of fewer than k = {self.k:,}"
-            )
+        if self.means_at_risk:
+            broken.append(f"{self._most(self.means_at_risk, self.unit)} whose two means of a column are those of fewer than k = {self.k:,}")
         left = [f"those that left were not compared ({self.unmeasured})"] if self.unmeasured else []
         return [*below, *broken, *left]
 
@@ -259,7 +257,7 @@ class PersonsOverlap(Overlap):
     unit: Literal["record", "person"] = "person"
 
 
-_AT_RISK = ("shared_at_risk", "added_at_risk", "removed_at_risk", "changed", "values_at_risk", "grouped_at_risk")
+_AT_RISK = ("shared_at_risk", "added_at_risk", "removed_at_risk", "changed", "values_at_risk", "means_at_risk")
 _ALIKE = {
     "files": "",
     "contents": ", what is alike in all that the other is about counted as the same",

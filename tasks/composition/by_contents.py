@@ -24,9 +24,9 @@ from core.composition.joint_classes import (
     common_persons_sql,
     equal_record_count_sql,
     equal_records_sql,
-    grouped_values_sql,
     joined_records_sql,
     joint_classes_sql,
+    means_sql,
     sets_table_sql,
 )
 from core.units.source_digests import Likeness
@@ -76,7 +76,7 @@ class ComparedContents(NamedTuple):
         k: Least records, or persons where the job names them, of a safe joint class.
         promises: The l and t requirements of both.
         in_files: How many records the files hold that both are made of. So many must be found in both.
-        grouped: Numbers of the columns that both publish as values of enough people, and whether as means in both.
+        means: Numbers of the columns of which both publish means of groups.
     """
 
     mine: Side
@@ -86,7 +86,7 @@ class ComparedContents(NamedTuple):
     k: int
     promises: Promises
     in_files: int = 0
-    grouped: tuple[tuple[int, bool], ...] = ()
+    means: tuple[int, ...] = ()
 
 
 def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
@@ -145,11 +145,10 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged)
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
-    groups, others_groups, sides = job.columns.grouped, entry.grouped or {}, zip(ours.values, theirs.values, strict=True)
-    both = [number for number, places in enumerate(sides) if None not in places and columns[number] in groups.keys() & others_groups]
-    grouped = tuple((number, groups[columns[number]] and others_groups[columns[number]]) for number in both)
+    of_means, sides = {*job.columns.means} & {*(entry.means or ())}, zip(ours.values, theirs.values, strict=True)
+    means = tuple(number for number, places in enumerate(sides) if None not in places and columns[number] in of_means)
     in_files = known.count_in_files(earlier.files)
-    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, in_files, grouped)
+    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, in_files, means)
 
 
 OTHER_TABLES = "it publishes columns of several tables that are not in these, so that changes would be overlooked"
@@ -207,7 +206,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
             database.execute(joined_records_sql(identity))
             found = database.execute(joint_classes_sql(compared.k, count_persons=persons)).fetchall()
             broken = units_at_risk_by_values(database, job, compared.promises, mine, count_persons=persons)
-            grouped = [_of_groups(database, compared, number, means, persons=persons) for number, means in compared.grouped]
+            apart = [database.execute(means_sql(number, compared.k, count_persons=persons)).fetchall() for number in compared.means]
         except duckdb.OutOfMemoryException:
             # The release itself is sound; only what it tells together with another one is not known then.
             raise UnmeasuredError("both side by side take more than the job's memory") from None
@@ -218,14 +217,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
         figures[part], figures[f"{part}_at_risk"], _ = by_part.get(part, nothing)
     figures["changed"] = by_part.get("removed", nothing)[2]
     figures |= {} if broken is None else {"values_at_risk": broken}
-    return figures | ({"grouped_at_risk": max(grouped)} if grouped else {})
-
-
-def _of_groups(database: duckdb.DuckDBPyConnection, compared: ComparedContents, column: int, means: bool, *, persons: bool) -> int:
-    """Return how many records or persons share the two published values of a column with fewer than k."""
-    statement = grouped_values_sql(column, compared.k, means=means, count_persons=persons)
-    [(found,)] = database.execute(statement).fetchall()
-    return int(found)
+    return figures | ({"means_at_risk": max(count for [(count,)] in apart)} if apart else {})
 
 
 def _digests(parts: Sequence[KeptRecords]) -> set[str]:
@@ -252,7 +244,7 @@ def _kept(job: Job, earlier: Earlier, store: Store) -> Entry:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
     if entry.digested is None or entry.promised is None:
         raise UnmeasuredError(OLDER)
-    if entry.grouped is None and not job.is_of_several and not job.columns.grouped.keys().isdisjoint(dict(entry.digested[1])):
+    if entry.means is None and not job.is_of_several and not dict(entry.digested[1]).keys().isdisjoint(job.columns.means):
         raise UnmeasuredError(OLDER)
     if not all(store.is_complete(artifact) for part in entry.parts for artifact in (part.members, part.contents, part.sets) if artifact):
         raise UnmeasuredError(ARTEFACTS_GONE)

@@ -173,8 +173,8 @@ def _comparable(run: Run, release: str) -> Entry:
         raise UnmeasuredError("records of a combination are published or not by whose they are, and classes are compared by combinations")
     if run.job.privacy.columns:
         raise UnmeasuredError("l or t is promised here, and cells are added up without sensitive values")
-    if run.job.columns.grouped:
-        raise UnmeasuredError("values are published of groups, and cells are added up without them")
+    if run.job.columns.means:
+        raise UnmeasuredError("means are published here, and cells are added up without them")
     entry = read_entry(release, run.store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because another job made it or its artefacts were removed")

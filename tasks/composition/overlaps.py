@@ -19,6 +19,7 @@ from tasks.composition.by_files import figures_by_files
 from tasks.composition.earlier import Earlier, KnownRecords, earlier_releases, exact_of_both
 from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry
 from tasks.composition.release_history import read_entry
+from tasks.source.published_columns import shared_columns
 from tasks.store.place import target_of
 
 MOST = 3
@@ -54,7 +55,7 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
     if refuse and (pairs or joins):
         releases = max(len(pairs), *(one.releases for one in joins), 0)
         told = [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)]
-        replays = METHODS[job.method.name].replays and not (job.is_of_several or job.columns.grouped or any(one.exact for one in pairs))
+        replays = METHODS[job.method.name].replays and not (job.is_of_several or shared_columns(job) or any(one.exact for one in pairs))
         raise OverlapError.refused(releases, told, replays=replays, linked=bool(joins))
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 

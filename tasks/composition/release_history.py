@@ -62,8 +62,7 @@ class Entry(FrozenModel):
         parts: The records of its source with their classes, compared with other releases.
         digested: Columns whose digests ``parts`` hold, as ``DigestedColumns`` has them, with the kind of values; None in older entries.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
-        grouped: Columns whose published values are those of enough people, each with whether these are means; None in
-            older entries.
+        means: Columns of which means of groups are published; None in older entries.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
         seal: The seal of its manifest, its SHA-256; a release that was changed or made anew no longer matches it.
     """
@@ -81,7 +80,7 @@ class Entry(FrozenModel):
     parts: tuple[KeptRecords, ...] = ()
     digested: tuple[Kinds, Kinds, Kinds] | None = None
     promised: dict[str, dict[str, Any]] | None = None
-    grouped: dict[str, bool] | None = None
+    means: tuple[str, ...] | None = None
     untold: str = ""
     seal: str = ""
 
@@ -126,7 +125,7 @@ def write_entry(
         parts=tuple(parts),
         digested=(digested[0], digested[1], digested[2]) if digested else None,
         promised=promises_by_column(job),
-        grouped=job.columns.grouped,
+        means=job.columns.means,
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),

@@ -52,8 +52,8 @@ class DigestedColumns(NamedTuple):
         names: By which records are linked, in an order that does not depend on the job's.
         untreated: Columns that are published besides, and sensitive ones whose published values are not those of the source, or are
             spelled otherwise. One digest of all of them shows whose have changed.
-        values: Sensitive columns, and those with values of enough people, each with a digest of its own as it is published. l and t are
-            counted from these, and whether two releases together show values of fewer people.
+        values: Sensitive columns, and those with means of groups, each with a digest of its own as it is published. l and t are counted
+            from these, and whether two releases together show means of fewer people.
         shown: Of several tables, the columns of which digests are kept as they stand together in a person's rows; ``labels`` the
             quasi-identifiers among these rows.
         labels: See ``shown``.
@@ -103,8 +103,8 @@ def digested_by(job: Job, payload: Sequence[str]) -> DigestedColumns:
     names = sorted({*(qid.name for qid in job.columns.quasi_identifiers), *sensitive})
     remade = job.columns.ways.keys() | job.columns.normalised.keys()
     untreated = {name for name in payload if name not in others} | {name for name in sensitive if name in remade}
-    grouped = set() if job.is_of_several else untreated & job.columns.grouped.keys()
-    return DigestedColumns(tuple(names), tuple(sorted(untreated)), tuple(sorted({*sensitive, *grouped})))
+    means = set() if job.is_of_several else untreated & {*job.columns.means}
+    return DigestedColumns(tuple(names), tuple(sorted(untreated)), tuple(sorted({*sensitive, *means})))
 
 
 @dataclass(frozen=True)

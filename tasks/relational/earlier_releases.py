@@ -89,7 +89,7 @@ class ComparedTables:
             parts=() if known.unmeasured else tuple(known.parts(known.digested)),
             digested=known.digested_kinds,
             promised=promises_by_column(job),
-            grouped={},
+            means=(),
             untold=known.unmeasured,
             seal=manifest.seal,
         )

@@ -20,7 +20,7 @@ from core.columns.column_types import is_coarsenable, plain_type, working_type
 from core.recoding.publishing import CountedValues, counts_in_steps, is_number, published_values, scalar_of
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.base import SourceError
-from schemas.job.identifiers import Publishing, Way, canonical_way
+from schemas.job.identifiers import Publishing, Way, canonical_way, counts_people
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.person_records import drawn_values_sql, person_number_sql
@@ -274,7 +274,7 @@ def _fits(number: Decimal, kind: pa.DataType) -> bool:
 
 def shared_columns(job: Job) -> list[str]:
     """Return the columns published so that at least k people share each value."""
-    return list(job.columns.grouped)
+    return [name for name, way in job.columns.ways.items() if counts_people(way)]
 
 
 def rows_of_people(batches: Sequence[pa.RecordBatch], column_count: int, kept_rows: np.ndarray) -> tuple[list[pa.Array], Digests | None]:

@@ -143,19 +143,19 @@ def test_who_is_known_by_the_difference_of_two_means_is_counted(anonymise: Anony
     assert pays_of(first.folder)[::6] == [1_000_000 * place + 2.5 for place in range(10)]
     # The same groups of the same people tell nothing more.
     [same] = anonymise(job("same", {"microaggregate": 5})).untold.overlaps or ()
-    assert (same.grouped_at_risk, same.is_safe) == (0, True)
+    assert (same.means_at_risk, same.is_safe) == (0, True)
     # A person more in one group: seven times the mean less six times the other is the pay of that person.
     rows.append(rows[0] | {"pid": "p60", "b": 77, "pay": 9})
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     later = anonymise(job("first", {"microaggregate": 6}))
     assert 7 * pays_of(later.folder)[0] - 6 * pays_of(first.folder)[0] == 9
-    found = {one.release: one.grouped_at_risk for one in later.untold.overlaps or ()}
+    found = {one.release: one.means_at_risk for one in later.untold.overlaps or ()}
     assert set(found.values()) == {1}
-    with pytest.raises(OverlapError, match="differences of means may give single values away"):
+    with pytest.raises(OverlapError, match="Their difference may give single values away"):
         anonymise(job("third", {"microaggregate": 6}), "overlaps=refuse")
-    # Values of enough people each are no sums, and who came has one of theirs.
+    # Other values are no sums.
     [newest, *_] = anonymise(job("shared", "shared")).untold.overlaps or ()
-    assert newest.grouped_at_risk == 0
+    assert newest.means_at_risk is None
 
 
 @pytest.mark.ci

@@ -90,15 +90,15 @@ def test_what_an_older_registry_does_not_say_is_known_from_the_history(
 
 
 @pytest.mark.ci
-def test_groups_of_which_an_older_history_says_nothing_are_not_compared(anonymise: Anonymise, tmp_path: Path) -> None:
+def test_means_of_which_an_older_history_says_nothing_are_not_compared(anonymise: Anonymise, tmp_path: Path) -> None:
     way = {"sensitive": ["dx"], "insensitive": [{"name": "b", "publish": {"microaggregate": 6}}]}
     first = anonymise(job_in(tmp_path, "first", LABELS["a"] | way))
     store = Store(tmp_path / ".skald" / "first" / "artifacts")
     entry = read_entry(first.folder.name, store)
-    assert entry is not None and entry.grouped == {"b": True}
-    save_entry(entry.model_copy(update={"grouped": None}), store)
+    assert entry is not None and entry.means == ("b",)
+    save_entry(entry.model_copy(update={"means": None}), store)
     [overlap] = anonymise(job_in(tmp_path, "second", LABELS["a"] | way)).manifest.overlaps or ()
     assert (overlap.unmeasured, overlap.is_safe) == (OLDER, False)
-    # What is published in groups by one of both alone is not laid side by side.
+    # Means that one of both alone publishes are not laid side by side.
     [third, *_] = anonymise(job_in(tmp_path, "third", LABELS["a"] | {"sensitive": ["dx"], "withheld": ["b"]})).manifest.overlaps or ()
-    assert (third.unmeasured, third.grouped_at_risk) == ("", None)
+    assert (third.unmeasured, third.means_at_risk) == ("", None)

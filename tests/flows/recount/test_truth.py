@@ -19,7 +19,6 @@ from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import load_job
-from tasks.recount import rows, truth
 from tasks.recount.original import NOT_AT_HAND, original_of
 from tasks.recount.recount import recount, verify_release
 from tests.command_line import CommandLine
@@ -102,19 +101,10 @@ def test_a_release_is_of_its_source_in_whatever_order(made: Callable[[str], Path
 @pytest.mark.ci
 @pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
-def test_equal_records_are_counted_alike_together_and_each_by_itself(
-    made: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    found = []
-    monkeypatch.setattr(truth, "drawn_number", lambda: 1)
-    for copies in (0, RECORDS + 1):
-        monkeypatch.setattr(rows, "COPIES", copies)
-        found.append(counted(made(way), way, lambda frame: frame, tmp_path / str(copies)))
-        for names in (["disease"], BESIDE, [*BESIDE, "sex"]):
-            with pytest.raises(VerificationError) as refused:
-                counted(made(way), way, reversed_columns(names), tmp_path / f"{copies}-{len(names)}")
-            found.append(refused.value.faults)
-    assert found[:4] == found[4:]
+def test_values_beside_those_of_other_records_are_refused(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
+    for names in (["disease"], BESIDE, [*BESIDE, "sex"]):
+        with pytest.raises(VerificationError):
+            counted(made(way), way, reversed_columns(names), tmp_path / str(len(names)))
 
 
 def reversed_columns(names: list[str]) -> Change:

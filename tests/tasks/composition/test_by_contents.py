@@ -36,7 +36,7 @@ class Compared:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.job = job_of_notes()
         self.asked: list[DigestedColumns] = []
-        self.entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}}, grouped={})
+        self.entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}}, means=())
         monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self.entry)
         self.places: list[Any] = []
         self.here: list[Any] = []
@@ -157,17 +157,16 @@ def test_values_have_the_numbers_of_their_digests_on_either_side(compared: Compa
     assert (found.by_contents, found.by_persons, found.k, found.in_files) == (False, False, 2, 2)
 
 
-def test_values_of_groups_are_compared_where_both_publish_them_and_as_means_where_both_do(compared: Compared) -> None:
+def test_means_are_compared_where_both_publish_them(compared: Compared) -> None:
     publish = {"s": "shared", "score": {"microaggregate": 3}, "other": {"round": 10}}
     columns = {"sensitive": [{"name": name, "publish": way} for name, way in publish.items()]}
     qids = [{"name": "q", "hierarchy": {"prefix": [1]}}]
     compared.job = Job.model_validate(job_of(columns=columns | {"quasi_identifiers": qids}, privacy={"k": 2}))
-    compared.entry.grouped = {"score": True, "s": True, "other": True}
+    compared.entry.means = ("score", "s", "other")
     kept = (("s", "text"), ("score", "real"), ("other", "text"))
     found = compared.with_theirs((), kept)
-    assert [(found.promises.columns[number], means) for number, means in found.grouped] == [("s", False), ("score", True)]
-    found = compared.with_theirs((), kept[1:])
-    assert [(found.promises.columns[number], means) for number, means in found.grouped] == [("score", True)]
+    assert [found.promises.columns[number] for number in found.means] == ["score"]
+    assert compared.with_theirs((), kept[:1]).means == ()
 
 
 def test_two_releases_that_nothing_links_have_nothing_in_common(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
         "names": ("q", "r", "s"), "hierarchies": hierarchy_digests(job), "settings": settings_of(job), "code": STEP.key(), "untold": "",
         "recoded": Recoded(domain=artifact("domain"), recoding=recoding, intervals=job.intervals) if is_recoded else None,
         "people": persons.people, "classes": persons.classes, "parts": tuple(parts), "digested": tuple(digested) if digested else None,
-        "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal, "grouped": {"pay": True},
+        "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal, "means": ("pay",),
     }  # fmt: skip
     assert found.is_readable
     # It counts where the release is published, and only for the release that it is of.

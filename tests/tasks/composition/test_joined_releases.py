@@ -196,7 +196,7 @@ def test_to_replay_another_release_is_named_where_that_can_be_done(
 ) -> None:
     known = Known(monkeypatch, "refuse", unsafe=1)
     known.job.method.name, known.job.is_of_several = method, several
-    known.job.columns = SimpleNamespace(grouped={"pay": False} if way == SHARED else {})
+    known.job.columns = SimpleNamespace(ways={} if way is None else {"note": "keep", "pay": way})
     with pytest.raises(OverlapError) as refused:
         known.overlaps()
     assert ("Replay one of them" in str(refused.value)) is replays

@@ -356,7 +356,7 @@ PAIRS = st.builds(
     removed=COUNTS,
     removed_at_risk=st.none() | COUNTS,
     values_at_risk=st.none() | COUNTS,
-    grouped_at_risk=st.none() | COUNTS,
+    means_at_risk=st.none() | COUNTS,
     rounded=st.booleans(),
     unmeasured=st.sampled_from(["", "its artefacts are gone"]),
     exact=st.sampled_from([(), ("town",)]),
@@ -386,8 +386,8 @@ def test_a_short_line_states_each_count_at_risk_and_no_other(pair: Overlap) -> N
             [part] = [one for one in re.split(r"[,;] |: ", line) if which in one]
             assert re.findall(r"\d+", part)[0] == str(count)
     assert ("break l or t" in line) == bool(pair.values_at_risk)
-    assert ("whose two values of a column are those of fewer" in line) == bool(pair.grouped_at_risk)
-    assert ("differences of means" in pair.sentence()) == bool(pair.grouped_at_risk)
+    assert ("whose two means of a column are those of fewer" in line) == bool(pair.means_at_risk)
+    assert ("Their difference may give" in pair.sentence()) == bool(pair.means_at_risk)
     assert ("no record below" in line or "no person below" in line) == pair.model_copy(update={"exact": ()}).is_safe
     assert pair.is_safe or not pair.unmeasured or pair.unmeasured in line
 

@@ -95,7 +95,7 @@ class Kept(SimpleNamespace):
     ("side", "name", "value", "why"),
     [
         ("run", "recoded", None, "may come to different classes here"), ("run", "job.privacy.columns", ("s",), "is promised here"),
-        ("run", "job.columns.grouped", {"pay": True}, "values are published of groups"),
+        ("run", "job.columns.means", ("pay",), "means are published here"),
         ("run", "recoded", (None, Kept(withheld="pairs")), "whose they are"), ("entry", "", None, "nothing is kept of it here"),
         ("entry", "promised", {"l": {}}, "is promised there"), ("entry", "promised", None, "is promised there"),
         ("entry", "is_readable", False, "another version"), ("entry", "recoded", None, "may have come to different classes there"),
@@ -109,7 +109,7 @@ class Kept(SimpleNamespace):
 def test_files_are_compared_where_equal_records_come_to_one_class_in_both_releases(
     monkeypatch: pytest.MonkeyPatch, side: str, name: str, value: Any, why: str
 ) -> None:
-    job, store = Kept(privacy=Kept(columns=()), columns=Kept(grouped={})), Kept(is_complete=lambda one: one != "gone")
+    job, store = Kept(privacy=Kept(columns=()), columns=Kept(means=())), Kept(is_complete=lambda one: one != "gone")
     run = Kept(recoded=(None, Kept(withheld=None)), job=job, store=store)
     recoding = Kept(withheld=None, parts=["there"])
     entry: Any = Kept(
