@@ -122,7 +122,11 @@ class Overlap(FrozenModel):
 
         A figure of None was not measured, or is of values of which neither job promises anything.
         """
-        return self.shared_at_risk == 0 and not (self.known_at_risk or self.unmeasured or self.exact)
+        return self._figures_are_safe and not self.exact
+
+    @property
+    def _figures_are_safe(self) -> bool:
+        return self.shared_at_risk == 0 and not (self.known_at_risk or self.unmeasured)
 
     def reported(self) -> Overlap:
         """Return the figures in published form: counts from 1 to k - 1 as k, and shared ones as fewer.
@@ -150,12 +154,12 @@ class Overlap(FrozenModel):
             f"Of {listed(self.exact)}, one of both publishes values and the other takes them to be known. Whoever knows them finds "
             f"fewer {self.unit}s by them. Name {'it' if len(self.exact) == 1 else 'them'} under 'quasi_identifiers' in both jobs."
         )
-        return f"{self.model_copy(update={'exact': ()})._counted()} {told}"
+        return f"{self._counted()} {told}"
 
     def _counted(self) -> str:
         """Return what the figures say as sentences."""
         shares = f"Release {self.release} shares {'person' if self.by == 'persons' else self.counts}s with this one"
-        if self.is_safe:
+        if self._figures_are_safe:
             return (
                 f"{shares}, which was measured: whoever has both finds no {self.unit} that shares "
                 f"its published combinations with fewer than k = {self.k:,}{self._kept()}."
@@ -205,7 +209,7 @@ class Overlap(FrozenModel):
         """Return the parts of the line that say what the figures say."""
         if self.shared is None or self.shared_at_risk is None:
             return [f"not compared ({self.unmeasured})"]
-        if not self.known_at_risk and not self.unmeasured:
+        if self._figures_are_safe:
             return [f"no {self.unit} below k = {self.k:,}{self._kept()}"]
         parts = [
             self._part(self.shared_at_risk, self.shared, "in both", "at least"),

@@ -175,12 +175,7 @@ def _task(
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None, *, once: bool) -> Result:
     """Run a function as a Prefect task in this thread and return its result; lineage becomes an asset.
 
-    Args:
-        step: Names it.
-        label: Names its task.
-        function: What is done.
-        lineage: What comes into being by it, and of what.
-        once: Whether it is not tried again after a fault that may pass.
+    Arguments as for ``tasks.engine.steps.step_here``.
     """
 
     def work() -> Result:
