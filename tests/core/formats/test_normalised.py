@@ -33,6 +33,8 @@ SOME = [
     "ΑΣ",
     *MISSING,
 ]
+UNICODE_16 = {"\u1c89", "\u1c8a", *map(chr, range(0xA7CB, 0xA7DD))}
+"""Letters that Python 3.14 knows and DuckDB does not."""
 STEPS = [steps for size in range(4) for steps in combinations(ALL, size)]
 
 
@@ -40,7 +42,8 @@ STEPS = [steps for size in range(4) for steps in combinations(ALL, size)]
 def test_the_statement_of_the_recount_agrees_on_all_letters(steps: tuple[str, ...]) -> None:
     # Letters that are newer than this Python are left out: libraries do not learn them at the same time.
     old = (chr(number) for number in range(1, sys.maxunicode, 5) if not 0xD800 <= number < 0xE000)
-    letters = [f"A{letter}b" for letter in old if letter < "\U00010400" and category(letter) in {"Lu", "Ll", "Lt", "Zs", "Cc", "Cf", "Nd"}]
+    kinds = {"Lu", "Ll", "Lt", "Zs", "Cc", "Cf", "Nd"}
+    letters = [f"A{one}b" for one in old if one < "\U00010400" and category(one) in kinds and one not in UNICODE_16]
     texts = pa.table({"text": pa.array([*SOME, *letters])})
     with duckdb.connect() as connection:
         connection.register("texts", texts)
