@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,4 +120,9 @@ def _healthy(port: int) -> bool:
 
 def frozen_below(process: psutil.Process) -> list[psutil.Process]:
     """The processes that one has begun and that are stopped."""
-    return [child for child in process.children(recursive=True) if child.status() == psutil.STATUS_STOPPED]
+    found = []
+    for child in process.children(recursive=True):
+        # It may end in the meantime.
+        with suppress(psutil.NoSuchProcess):
+            found += [child] if child.status() == psutil.STATUS_STOPPED else []
+    return found

@@ -95,6 +95,9 @@ class MachineError(StorageError):
 
 
 REASONS = {
+    "08006": ": the connection was lost",
+    "08P01": ": server or pooler ended the connection",
+    "40001": ": the standby gave up the query for changes of the primary; run again, or read the primary",
     "42P01": ": there is no such table",
     "42501": ": the role may not read it, or row-level security hides rows",
     "57014": ": the server cancelled it, as statement_timeout does",
@@ -130,7 +133,17 @@ class DatabaseError(SourceError):
         """PostgreSQL server refused the connection or did not answer."""
         return cls(
             "The PostgreSQL server cannot be reached or refused the connection. Check source.connection and libpq's variables "
-            "(PGHOST, PGUSER, PGPASSWORD, PGSERVICE, …) with psql."
+            "(PGHOST, PGUSER, PGPASSWORD, PGSERVICE, …) with psql. A pooler in between needs a free connection, pool_mode session or "
+            "transaction, and ignore_startup_parameters = options if you set any."
+        )
+
+    @classmethod
+    def used_session(cls, left: Sequence[str]) -> DatabaseError:
+        """Pooler gave a session in which another client left what gives names another meaning."""
+        return cls(
+            f"The pooler gave a session in which somebody left {listed(left)}, so the query may read another table. Connect to the server "
+            "itself, or have the pooler reset sessions (pool_mode session, or server_reset_query_always). What is meant to be set belongs "
+            "into PGOPTIONS or ALTER ROLE … SET."
         )
 
     @classmethod

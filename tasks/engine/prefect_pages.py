@@ -6,6 +6,7 @@ import takes a second.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -28,7 +29,7 @@ from prefect.artifacts import (
 from prefect.context import FlowRunContext
 from prefect.logging.loggers import flow_run_logger
 
-from schemas.errors.base import StorageError, counted
+from schemas.errors.base import InternalError, SkaldError, StorageError, counted
 from schemas.errors.folders import BusyError
 from schemas.errors.storage import ServerError
 from schemas.job.job import Job, load_job
@@ -42,6 +43,22 @@ from tasks.engine.guard import guarded
 from tasks.engine.progress import STEPS, listening
 from tasks.engine.runners import task_runner
 from tasks.store.place import Place
+
+
+def _foreseen(record: logging.LogRecord) -> bool:
+    """Say an error that a user can mend once and without its traceback; return whether to log it.
+
+    Faults of SKALD keep theirs, and with SKALD_DEBUG all do.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if not isinstance(error, SkaldError) or isinstance(error, InternalError) or os.environ.get("SKALD_DEBUG"):
+        return True
+    record.exc_info = None
+    return record.name == "prefect.task_runs" or str(record.msg).startswith("Encountered exception")
+
+
+for _name in ("prefect.flow_runs", "prefect.task_runs", "prefect.engine"):
+    logging.getLogger(_name).addFilter(_foreseen)
 
 
 def summary(report: Report, location: str, link: str, *, new: bool) -> str:

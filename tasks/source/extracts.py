@@ -8,15 +8,12 @@ All tables of a job are read in one transaction of a server, which sees no later
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 import duckdb
 import pyarrow as pa
@@ -26,7 +23,6 @@ from pydantic import TypeAdapter, ValidationError
 from schemas.errors.base import StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
-from schemas.reading.regular_files import content_of
 from tasks.engine.runs import Run, locked_run
 from tasks.source.batches import GROUP_ROWS, fitted_column, schema_of_columns, write_batches
 from tasks.source.listing import digest_while_stable, file_stat, while_stable
@@ -34,6 +30,7 @@ from tasks.source.locations import Located, Readable, arrow_type
 from tasks.store.database import connect, interruptible, is_out_of_memory, literal, quote
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode, fingerprint_of, json_with_digest, values_with_digest
+from tasks.store.postgresql import cancel_query, database_of, open_session, postgres_address
 from tasks.store.store import Artifact, Store
 
 DUCKDB, POSTGRESQL, CONTENTS = StepCode("duckdb", __name__), StepCode("postgresql", __name__), StepCode("contents", __name__)
@@ -174,7 +171,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
 
     Rows that were there before keep their order, so that whatever was counted from them still holds.
     """
-    key = POSTGRESQL.key(source_statement(job), job.source.types, _database(job))
+    key = POSTGRESQL.key(source_statement(job), job.source.types, database_of(postgres_address(job)))
     kept = {extract: _kept(store, extract) for extract in PENDING}
     own = kept[job.source.extract]
     if key in own and store.is_complete(own[key].artifact):
@@ -244,50 +241,8 @@ def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
 
 
 TYPE = b"POSTGRESQL:type"
-MOST_BYTES_OF_ADDRESS = 1_000_000
-PLACES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE", "PGSERVICEFILE", "PGOPTIONS")
-SCHEMES = ("postgresql://", "postgres://")
-# As libpq takes it apart: a password may have any character but '/' and '@'.
-ADDRESS = re.compile(r"[^:]*://(?:([^:@/]*)(?::[^@/]*)?@)?([^?]*)\??(.*)", re.DOTALL)
-SETTINGS = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-    "SET LOCAL client_encoding = 'UTF8'",
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL row_security = off",
-)
-"""The last has the server refuse what row-level security would leave out, unless the address or PGOPTIONS sets it."""
 OTHER_VALUES = ("money", "oid", "char")
 """Types that the driver gives as other values: as cents, above 2^31 as negative numbers, and as bytes that may be no text."""
-
-
-def postgres_address(job: Job) -> str:
-    """Return the PostgreSQL address by uri, variable or file; raise ``DatabaseError`` if it is none."""
-    connection = job.source.connection
-    if connection is None:
-        return SCHEMES[0]
-    if connection.uri:
-        return connection.uri
-    text, where = "", f"the environment variable '{connection.env}'"
-    if connection.env:
-        text = os.environ.get(connection.env, "").strip()
-    elif connection.file:
-        where = f"the file '{connection.file}'"
-        try:
-            text = (content_of(job.resolve(connection.file), MOST_BYTES_OF_ADDRESS).decode().splitlines() or [""])[0].strip()
-        except (OSError, ValueError):
-            text = ""
-    if not text.startswith(SCHEMES):
-        raise DatabaseError.no_address(where)
-    return text
-
-
-def _database(job: Job) -> list[object]:
-    """Return what identifies the database, without a password, whatever names it."""
-    address = ADDRESS.fullmatch(postgres_address(job))
-    assert address is not None
-    user, where, settings = address.groups()
-    asked = sorted(pair for pair in parse_qsl(settings) if "pass" not in pair[0])
-    return [user, where, asked, [os.environ.get(name) for name in PLACES]]
 
 
 _SHARED: ContextVar[tuple[ExitStack, dict[str, Any]] | None] = ContextVar("connections of a moment", default=None)
@@ -321,13 +276,18 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
         shared, connections = _SHARED.get() or (own, {})
         try:
             if uri not in connections:
-                connections[uri] = _connected(uri, shared)
+                connections[uri] = open_session(uri, shared)
             cursor = own.enter_context(connections[uri].cursor())
             # To close it reads to the end, unless nobody sends any more.
-            own.push(lambda failed, *_: failed and cursor.adbc_cancel())
+
+            def end(failed: type[BaseException] | None, *_: object) -> None:
+                if failed:
+                    cancel_query(cursor)
+
+            own.push(end)
 
             def answer(call: Callable[[], Any]) -> Any:
-                return interruptible(call, cursor.adbc_cancel, own, shared)
+                return interruptible(call, lambda: cancel_query(cursor), own, shared)
 
             # Within brackets stands nothing but a query: DO and COPY … TO PROGRAM write in a read-only session too. A comment may end it.
             answer(lambda: cursor.execute(f"SELECT * FROM ({query}\n) AS source"))
@@ -343,24 +303,11 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
             raise
 
 
-def _connected(uri: str, closing: ExitStack) -> Any:
-    """Return a connection within a read-only transaction that sees the database at one moment."""
-    from adbc_driver_manager.dbapi import Error
-    from adbc_driver_postgresql.dbapi import connect
-
-    try:
-        connection = closing.enter_context(interruptible(lambda: connect(uri), lambda: None, closing))
-    except Error:
-        raise DatabaseError.unreachable() from None
-    said = "row_security" in uri + os.environ.get("PGOPTIONS", "")
-    with connection.cursor() as cursor:
-        for setting in SETTINGS[: -1 if said else None]:
-            interruptible(lambda setting=setting: cursor.execute(setting).fetchall(), cursor.adbc_cancel, closing)  # type: ignore[misc]
-    return connection
-
-
 def _refused(error: Exception) -> DatabaseError:
-    return DatabaseError.refused("PostgreSQL", getattr(error, "sqlstate", None) or None)
+    from adbc_driver_manager.dbapi import OperationalError
+
+    lost = "08006" if isinstance(error, OperationalError) else None
+    return DatabaseError.refused("PostgreSQL", getattr(error, "sqlstate", None) or lost)
 
 
 def _columns(schema: pa.Schema, types: Mapping[str, str]) -> pa.Schema:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from schemas.errors.base import InternalError, JobError
 from schemas.release.report import Report
 from tasks.engine.prefect_pages import announced_report, published_lines, report_url
 from tasks.store.place import place_of
@@ -28,6 +30,36 @@ def test_a_run_is_named_after_its_job_and_when_it_was_to_begin_whatever_is_wrong
     run = SimpleNamespace(expected_start_time=datetime(2026, 1, 31, 2, tzinfo=UTC))
     with FlowRunContext.model_construct(flow_run=run, parameters={"job": {"job_file": str(job)}}):
         assert run_name() == f"{'job' if broken else 'nightly-patients'} 2026-01-31 02:00 UTC"
+
+
+WRONG, FAULT, OTHER = JobError("job.yaml", ["k is 0"]), InternalError("KeyError", "tables.py:9"), KeyError("a")
+FOUND, ENDED = "Encountered exception during execution: %r", "Engine execution exited with unexpected exception"
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "error", "debug", "logged"),
+    [
+        ("prefect.flow_runs", FOUND, WRONG, "", "sentence"),
+        ("prefect.flow_runs", ENDED, WRONG, "", "nothing"),
+        ("prefect.engine", "Execution of flow run 'one' exited with unexpected exception", WRONG, "", "nothing"),
+        ("prefect.task_runs", "Task run failed with exception: one - Retries are exhausted", WRONG, "", "sentence"),
+        ("prefect.flow_runs", FOUND, WRONG, "1", "traceback"),
+        *(
+            (name, words, error, "", "traceback")
+            for error in (FAULT, OTHER)
+            for name in ("prefect.flow_runs", "prefect.engine")
+            for words in (FOUND, ENDED)
+        ),
+    ],
+)
+def test_an_error_that_a_user_can_mend_is_logged_once_as_its_sentence(
+    monkeypatch: pytest.MonkeyPatch, name: str, words: str, error: Exception, debug: str, logged: str
+) -> None:
+    monkeypatch.setenv("SKALD_DEBUG", debug)
+    logger = logging.getLogger(name)
+    record = logger.makeRecord(name, logging.ERROR, "flow_engine.py", 1, words, (), (type(error), error, None))
+    assert bool(logger.filter(record)) == (logged != "nothing")
+    assert bool(record.exc_info) == (logged == "traceback")
 
 
 @pytest.mark.ci

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +19,7 @@ from schemas.errors.values import ValuesError
 from schemas.job.job import load_job
 from tasks.source.batches import write_batches
 from tasks.source.extracts import at_one_moment, extract_postgresql, forget_extract, rows_of
+from tasks.store.postgresql import database_of
 from tasks.store.store import Store
 from tests.jobs import job_of, write_job
 from tests.servers import postgresql
@@ -145,6 +146,97 @@ def test_a_table_of_which_the_role_sees_a_part_is_refused_unless_somebody_says_s
     assert values(f"{clerk}&options=-c%20row_security%3Don", "TABLE parted", {}) == [1, 2]
     monkeypatch.setenv("PGOPTIONS", "-c row_security=on")
     assert values(clerk, "TABLE parted", {}) == [1, 2]
+
+
+@contextmanager
+def pooler(address: str, *left: str) -> Iterator[None]:
+    """Have sessions come as from a pooler: without what the address asks for, and as statements of another client left them."""
+    from adbc_driver_postgresql import dbapi
+
+    connect = dbapi.connect
+
+    def handed(_address: str) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("PGOPTIONS", raising=False)
+            connection = connect(address, autocommit=True)
+        with connection.cursor() as cursor:
+            for statement in left:
+                cursor.execute(statement)
+        connection.adbc_connection.set_autocommit(False)
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dbapi, "connect", handed)
+        yield
+
+
+def test_a_pooler_that_leaves_out_options_changes_neither_table_nor_rows(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(server, "CREATE TABLE pooled AS SELECT 1 AS a", "CREATE SCHEMA other", "CREATE TABLE other.pooled AS SELECT 2 AS a")
+    said(server, "CREATE TABLE hidden AS SELECT 1 AS a", "ALTER TABLE hidden ENABLE ROW LEVEL SECURITY", "CREATE ROLE guest LOGIN")
+    said(server, "GRANT SELECT ON hidden TO guest")
+    with pooler(server):
+        assert values(f"{server}&options=-c%20search_path%3Dother", "TABLE pooled", {}) == [2]
+        assert values(f"{server}&options=-cwork_mem%3D8MB%20--search-path%3Dnone,%5C%20other", "TABLE pooled", {}) == [2]
+        services = tmp_path / "services"
+        services.write_text("[shop]\nhost=none\noptions=-c search_path=other\n")
+        monkeypatch.setenv("PGSERVICEFILE", str(services))
+        assert values("postgresql://?service=shop", "TABLE pooled", {}) == [2]
+        monkeypatch.setenv("PGOPTIONS", "-c search_path=other -c TimeZone=Asia/Tokyo -c client_encoding=LATIN1")
+        query = "SELECT current_setting('TimeZone') UNION ALL SELECT current_setting('client_encoding')"
+        assert [values(server, one, {}) for one in ("TABLE pooled", query)] == [[2], ["UTC", "UTF8"]]
+    with pooler(server.replace("user=reader", "user=guest")):
+        for options in ("row_security=off", "search_path=row_security,public"):
+            monkeypatch.setenv("PGOPTIONS", f"-c {options}")
+            with pytest.raises(DatabaseError, match="row-level security hides rows"):
+                values(server, "TABLE hidden", {})
+
+
+@pytest.mark.parametrize(
+    ("statement", "left"),
+    [
+        ("SET search_path = elsewhere", "search_path"),
+        ("SET ROLE heir", "role"),
+        ("CREATE TEMP TABLE shadowed AS SELECT 2 AS a", "temporary tables"),
+        ("CREATE TEMP TABLE pg_class AS SELECT 2 AS a", "temporary tables"),
+    ],
+)
+def test_a_session_in_which_another_client_changed_what_names_mean_is_refused(server: str, statement: str, left: str) -> None:
+    said(server, "CREATE TABLE IF NOT EXISTS shadowed AS SELECT 1 AS a", "DROP ROLE IF EXISTS heir", "CREATE ROLE heir")
+    with pooler(server, statement), pytest.raises(DatabaseError, match=f"somebody left '{left}', so the query may read another table"):
+        values(server, "TABLE shadowed", {})
+    with pooler(server, "SET search_path = elsewhere", "SET TimeZone = 'Asia/Tokyo'", "SET row_security = on"):
+        assert values(f"{server}&options=-c%20search_path%3Dpublic", "TABLE shadowed", {}) == [1]
+
+
+def test_a_connection_that_is_lost_is_told_where_no_cancel_arrives() -> None:
+    from adbc_driver_postgresql.dbapi import connect
+
+    with postgresql() as address, connect(address, autocommit=True) as other:
+        [socket] = Path(address.partition("host=")[2].partition("&")[0]).glob(".s.PGSQL.*[0-9]")
+        rows = "SELECT repeat('x', 999) FROM generate_series(1, 100000) a, generate_series(1, 100000) b"
+        ended = pytest.raises(DatabaseError, match=r"SQLSTATE (57P01: the server ended|08006: the connection was lost)")
+        with ended, rows_of(address, rows, {}) as (_schema, batches):
+            next(batches)
+            moved = socket.rename(socket.with_name("away"))
+            with other.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()").fetchall()
+            for _batch in batches:
+                pass
+        moved.rename(socket)
+
+
+def test_a_service_stands_for_the_database_that_its_file_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    services = tmp_path / "services"
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    monkeypatch.setenv("PGSERVICE", "shop")
+    places = []
+    for database, password in (("one", "hunter2"), ("one", "hunter3"), ("two", "hunter3")):
+        services.write_text(f"# of the shop\n[other]\ndbname=none\n[shop]\ndbname={database}\npassword={password}\n")
+        places.append(database_of("postgresql://"))
+    assert places[0] == places[1] != places[2]
+    assert "hunter" not in str(places)
 
 
 def test_a_value_that_does_not_fit_ends_a_query_that_goes_on(server: str) -> None:
