@@ -215,7 +215,8 @@ def _rounded(values: pa.Array, base: Decimal) -> pa.Array:
     kind, keys = values.type, value_keys(values)
     if pt.is_floating(kind):
         ratio = Fraction(base)
-        whole = np.rint(keys.astype(np.float64) / float(base))
+        # Zero has no sign: it would tell from which side a value came.
+        whole = np.rint(keys.astype(np.float64) / float(base)) + 0.0
         return pa.array(whole * float(ratio.numerator) / float(ratio.denominator), pa.float64()).cast(kind)
     unit = int(base.scaleb(kind.scale)) if pt.is_decimal(kind) else int(base)
     low = keys.astype(object) // unit

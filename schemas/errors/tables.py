@@ -91,14 +91,14 @@ class HistoryError(PrivacyError):
         Args:
             k: Of the job.
             failing: Persons whose history too few share.
-            most: How many may be so.
-            withholds: Whether some of these may stay with fewer rows.
+            most: How many may be left out.
+            withholds: Whether the others may stay with fewer rows.
         """
-        limits = "suppression.limit and suppression.rows together allow" if withholds else "suppression.limit allows"
+        rows = ", and suppression.rows does not save enough of the others" if withholds else ""
         return cls(
             f"With every value generalised to * {counted(failing, 'person')} of {persons:,} still {verb_of(failing, 'have')} "
             f"a history that fewer than {k:,} "
-            f"share, by their numbers of rows alone, and {limits} {most:,}. Bound the rows of a person "
+            f"share, by their numbers of rows alone; suppression.limit leaves out at most {most:,}{rows}. Bound the rows of a person "
             "(rows: {most: n}), raise the limit or lower privacy.k; nothing was published."
         )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from math import floor
 from pathlib import Path
 
 import numpy as np
@@ -168,6 +170,11 @@ def lattice_of_tables(given: HistoryTables) -> Lattice:
     return Lattice.allowed([given.hierarchy(axis) for axis in given.lattice_axes])
 
 
+def most_persons_left_out(given: HistoryTables) -> int:
+    """Return how many persons ``suppression.limit`` lets a release leave out."""
+    return floor(Fraction(given.job.suppression.limit) * given.persons)
+
+
 def searched_lattice(given: HistoryTables) -> Lattice:
     """Return the lattice of all tables; raise ``LatticeSizeError`` if it has too many nodes."""
     lattice = lattice_of_tables(given)
@@ -212,10 +219,8 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
             raise HistoryError.choices_fail(k, job.privacy.known_rows, most)
         coarsest = failing_persons(history_numbers(given, lattice.top), k)
         if coarsest > most:
-            raise HistoryError.top_fails(k, coarsest, given.persons, most, withholds=bool(job.suppression.rows))
-        raise HistoryError.values_fail(most)
-    if found.cost.suppressed == given.persons:
-        raise HistoryError.nobody_left(given.persons)
+            raise HistoryError.top_fails(k, coarsest, given.persons, most_persons_left_out(given), withholds=bool(job.suppression.rows))
+        raise HistoryError.values_fail(most_persons_left_out(given))
     outcome = TablesOutcome(
         node=found.node,
         failing=found.cost.suppressed,

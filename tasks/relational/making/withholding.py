@@ -23,6 +23,7 @@ from tasks.relational.making.levels import (
     failing_histories,
     history_numbers,
     kept_by_known_rows,
+    most_persons_left_out,
     persons_keeping_promises,
     search_levels,
     search_settings,
@@ -185,12 +186,12 @@ def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
     Returns:
         What the search found, and who is published without which rows.
     """
-    share, most = given.job.suppression.rows, floor(Fraction(given.job.suppression.limit) * given.persons)
+    share, most = given.job.suppression.rows, most_persons_left_out(given)
     has_rows = bool(given.job.tree.branches)
     for part in TRIES if share and has_rows and given.job.privacy.known_rows is None else ():
         outcome = search_levels(given, most + floor(Fraction(part) * Fraction(share) * given.persons))
         published = run_for_item(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=True), "rows to withhold")
-        if given.persons - published.rows <= most:
+        if published.rows and given.persons - published.rows <= most:
             return outcome, published
     outcome = search_levels(given, most)
     published = run_for_item(given.run, PUBLISHED_ROWS, given, ChosenLevels(outcome.node, withholds=False), "persons of the best node")

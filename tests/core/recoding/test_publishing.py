@@ -166,3 +166,10 @@ def test_means_keep_the_sum() -> None:
     counted = held_values(column, list(range(500)), 12, every=True).writer
     published = published_values(counted, Publishing(microaggregate=5), 12).apply(column)
     assert sum(published.to_pylist()) == pytest.approx(sum(column.to_pylist()), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_a_zero_that_was_rounded_does_not_tell_whether_the_value_was_below_it(kind: pa.DataType) -> None:
+    column = pa.array([-2.5, -0.25, 0.0, 0.25, -2.75], kind)
+    published = published_values(held_values(column, list(range(5)), 2, every=False).writer, Publishing(round=Decimal(5)), 2).apply(column)
+    assert list(map(str, published.to_pylist())) == ["0.0", "0.0", "0.0", "0.0", "-5.0"]

@@ -13,6 +13,7 @@ import yaml
 
 from flows.tables import tables
 from schemas.errors.base import VerificationError
+from schemas.errors.tables import HistoryError
 from schemas.relational.tables_job import load_tables_job
 from schemas.release.increments import PersonsOverlap
 from tasks.relational.publication import PublishedTables
@@ -288,3 +289,26 @@ def test_how_few_changed_does_not_follow_from_who_is_in_both(came: int, left: in
     mine, others = most or (PERSONS + came, PERSONS + left)
     for found in (stated, mine - shared, others - shared, added - (mine - shared), removed - (others - shared)):
         assert found == 0 or found >= K
+
+
+def test_rows_are_withheld_though_everybody_has_a_number_of_rows_of_their_own(tmp_path: Path) -> None:
+    write_sources(tmp_path, 0)
+    visits = [person for person in range(PERSONS) for _ in range(person)]
+    pq.write_table(pa.table({"id": visits, "ward": ["a"] * len(visits)}), tmp_path / "visit" / "rows.parquet")
+    path, withholding = job_of(tmp_path), ("suppression.limit=0.5", "suppression.rows=0.5", "privacy.k=2")
+    made = tables(path, withholding)
+    assert (made.manifest.persons.released, made.manifest.min_class) == (PERSONS, 2)
+    # Of what a limit allows the job's own number is said, whatever share of the rows was tried.
+    with pytest.raises(HistoryError, match=r"60 persons of 60 still have .*; suppression.limit leaves out at most 6, and suppression.rows"):
+        tables(path, ("suppression.limit=0.1", "suppression.rows=0.5", "privacy.k=2"))
+
+
+def test_a_refusal_for_values_says_how_many_persons_the_limit_leaves_out(tmp_path: Path) -> None:
+    write_sources(tmp_path, 0)
+    job = yaml.safe_load(job_of(tmp_path).read_text())
+    visits = job["tables"]["visit"]["columns"]
+    visits["sensitive"] = [visits.pop("quasi_identifiers")[0]["name"]]
+    job |= {"privacy": {"k": K, "l": {"visit": {"ward": {"distinct": 9}}}}, "suppression": {"limit": 0.2, "rows": 0.5}}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    with pytest.raises(HistoryError, match="while at most 12 persons are left out"):
+        tables(tmp_path / "job.yaml", ())
