@@ -288,3 +288,19 @@ def test_how_few_changed_does_not_follow_from_who_is_in_both(came: int, left: in
     mine, others = most or (PERSONS + came, PERSONS + left)
     for found in (stated, mine - shared, others - shared, added - (mine - shared), removed - (others - shared)):
         assert found == 0 or found >= K
+
+
+@pytest.mark.parametrize(("changed", "kinds"), [(0, range(1, K)), (PERSONS, range(PERSONS + 1, PERSONS + K)), (2, range(3, 2 + K))])
+def test_how_few_are_in_both_or_stayed_alike_is_not_stated(changed: int, kinds: range) -> None:
+    """Whoever knows how many persons both sources have learns the same of each number from one to k - 1."""
+    mine, others, stated = 3 * PERSONS, 4 * PERSONS, set()
+    for shared in kinds:
+        came, left = mine - shared, others - shared
+        overlap = PersonsOverlap(release="few", k=K, shared=shared, added=came + changed, removed=left + changed, changed=changed)
+        told = overlap.reported()
+        assert told.rounded
+        assert (told.shared or 0) <= shared
+        assert (told.added or 0) >= came + changed
+        assert (told.removed or 0) >= left + changed
+        stated.add((told.shared, told.added, told.removed, told.changed))
+    assert len(stated) == 1
