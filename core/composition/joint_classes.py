@@ -255,6 +255,23 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
     """
 
 
+def few_persons_sql(k: int) -> str:
+    """Return SQL that yields whether k records or more of a published count are of fewer than k persons.
+
+    The counts are of records in both releases, of those that came, left, changed, and are in both unchanged. A record of no person adds
+    nothing to the persons.
+    """
+    counts = {
+        "shared": f"a <> {ABSENT} AND b <> {ABSENT}",
+        "came": f"b = {ABSENT} AND NOT changed",
+        "gone": f"a = {ABSENT} AND NOT changed",
+        "changes": f"b = {ABSENT} AND changed",
+    }
+    held = ", ".join(f"count(*) FILTER ({which}) AS {name}" for name, which in counts.items())
+    few = (f"sum({of}) >= {k:d} AND count(*) FILTER ({of} > 0 AND person <> 0) < {k:d}" for of in (*counts, "shared - changes"))
+    return f"SELECT coalesce({' OR '.join(few)}, false) FROM (SELECT person, {held} FROM {JOINED} GROUP BY person)"
+
+
 def _at_risk(fails: str, *, persons: bool) -> str:
     nobody = f"coalesce(sum(records) FILTER ({fails} AND person = 0), 0)"
     if persons:

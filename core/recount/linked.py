@@ -11,7 +11,7 @@ all that is left of these when the links of the others are followed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.recount.groups import Groups
 from core.recount.people import NOBODY
@@ -19,6 +19,7 @@ from schemas.errors.base import counted, listed, verb_of
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
 from schemas.registry.treatment_kinds import treatment_kind
+from schemas.release.figures import reported_count
 from schemas.release.manifest import MASK, Manifest, left_over_clause
 
 DIGEST = "md5_number(combination::VARCHAR)"
@@ -208,6 +209,16 @@ def link_faults(job: Job, linked: Sequence[LinkCount]) -> list[str]:
     ]
 
 
+def reported_link_count(job: Job, found: LinkCount) -> LinkCount:
+    """Return counts in published form: k for 1 to k - 1, but where pseudonyms show each person."""
+    if pseudonyms_are_persons(job, found.columns):
+        return found
+    people, smallest, below_k, left_over = (
+        reported_count(count, job.privacy.k) for count in (found.people, found.smallest, found.below_k, found.left_over)
+    )
+    return replace(found, people=people, smallest=smallest, below_k=below_k, left_over=left_over)
+
+
 def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> list[str]:
     """Return messages on a manifest's counts of linked records that differ from the files.
 
@@ -220,10 +231,12 @@ def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> li
     faults = []
     for said, held in zip(manifest.linked, linked, strict=True):
         names = ("people", "sets", "smallest", "below_k", "left_over") if held.known else ("sets",)
+        reported = reported_link_count(job, held)
         faults += [
             f"the manifest says linked {listed(said.columns)} {name} = {getattr(said, name):,}, the files hold {getattr(held, name):,}"
             for name in names
-            if getattr(said, name) != getattr(held, name)
+            # Earlier versions reported each count as it is.
+            if getattr(said, name) not in {getattr(held, name), getattr(reported, name)}
         ]
         if said.accepted != accepts_linking(job, said.columns):
             faults.append(f"the manifest does not say truly whether the job accepts that {listed(said.columns)} links records")

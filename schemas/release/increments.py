@@ -82,12 +82,15 @@ class Overlap(FrozenModel):
         values_at_risk: Records or persons in joint classes that break the l or t of either job; None where neither promises any.
         means_at_risk: Records or persons whose two means of a column, here and there, fewer than k share, for the column with most of
             them; None where not both publish means of one.
-        rounded: Whether fewer than k came or left, so that there are at least ``shared``, and at most ``added`` and ``removed``.
+        rounded: Whether fewer than k came, left, changed or stayed alike, or are in both, so that there are at least ``shared``, and at
+            most ``added`` and ``removed``. Where k records or more of these are of fewer than k persons, ``shared`` is 0 and ``changed``
+            None.
         unmeasured: Why the records at risk were not measured, as the end of a sentence; empty if they were. A figure that was not measured
             is None.
         exact: Quasi-identifiers of either release that the other one publishes as values. No figure looks at these values.
         most: Upper bounds of how many both sources hold, by what their releases state; None where the releases state the numbers.
             It is not published.
+        few_persons: Whether a number of k records or more is, or may be, of fewer than k persons. It is not published.
     """
 
     counts: ClassVar[str] = "record"
@@ -110,6 +113,7 @@ class Overlap(FrozenModel):
     unmeasured: str = ""
     exact: tuple[str, ...] = ()
     most: tuple[int, int] | None = Field(default=None, exclude=True)
+    few_persons: bool = Field(default=False, exclude=True)
 
     @property
     def known_at_risk(self) -> int:
@@ -132,17 +136,24 @@ class Overlap(FrozenModel):
         """Return the figures in published form: counts from 1 to k - 1 as k, and shared ones as fewer.
 
         A count of k so says "at most k". How many records either release was made of is known, or at most how
-        many. So where fewer than k came or left, or a number is not stated, the shared ones are reported as so many fewer. The counts
-        that came and left are the differences to what is known.
+        many. So where fewer than k came or left, changed or stayed alike, or a number is not stated, the shared ones are reported as so
+        many fewer. The counts that came and left are the differences to what is known.
         """
+        found: dict[str, int | None]
         found = {name: reported_count(count, self.k) for name in _AT_RISK if (count := getattr(self, name)) is not None}
         if self.shared is not None and self.added is not None and self.removed is not None:
             # Those that changed are in both, and count among those that came and those that left too.
             changed = self.changed or 0
-            came, left = self.added - changed, self.removed - changed
-            if self.most is not None or not all(may_publish_count(count, self.k) for count in (came, left, changed)):
-                mine, others = self.most or (self.shared + came, self.shared + left)
-                shared, told = max(min(self.shared, mine - self.k, others - self.k), 0), reported_count(changed, self.k)
+            came, left, alike = self.added - changed, self.removed - changed, self.shared - changed
+            mine, others = self.most or (self.shared + came, self.shared + left)
+            if self.few_persons and self.counts == "record" and (came or left or changed):
+                # How many records these have is known of no person.
+                found |= {"shared": 0, "added": mine, "removed": others, "changed": None, "rounded": True}
+            elif self.most is not None or not all(may_publish_count(count, self.k) for count in (came, left, changed, alike, self.shared)):
+                # Of which at least so many are known to be in both that fewer than k others are no difference.
+                known = self.shared if may_publish_count(alike, self.k) else changed
+                known = known if may_publish_count(known, self.k) else 0
+                shared, told = max(min(known, mine - self.k, others - self.k), 0), reported_count(changed, self.k)
                 found |= {"shared": shared, "added": mine - shared + told, "removed": others - shared + told, "rounded": True}
         return self.model_copy(update=found)
 
@@ -170,6 +181,7 @@ class Overlap(FrozenModel):
                 f"{self.unmeasured}. How many {self.counts}s both together put at risk is not known."
             )
         alike, shared = _ALIKE[self.by], f"{'at least ' * self.rounded}{counted(self.shared, self.counts)}"
+        shared = f"some {self.counts}s" if self.rounded and not self.shared else shared
         told = [
             f"{shares}: {shared} of this one are in it too{alike}. "
             "Whoever has both can look for somebody who is in both among the few that share both published combinations."
@@ -229,7 +241,7 @@ class Overlap(FrozenModel):
             return ""
         fewer = f"at most {at_risk:,}" if at_risk == self.k else f"{at_risk:,}"
         risked = fewer if self.unit == self.counts else f"{fewer} {'person' if at_risk == 1 else 'persons'}"
-        return f"{risked} of {f'{bound} ' * self.rounded}{counted(count or 0, self.counts)} {which}"
+        return f"{risked} of {f'{bound} ' * self.rounded}{counted(count or 0, self.counts)} {which}" if count else f"{risked} {which}"
 
     def _most(self, count: int, unit: str) -> str:
         """Return a count with its noun, with "at most" for k, which may stand for a smaller count."""
@@ -272,7 +284,8 @@ _ALIKE = {
 class Joined(FrozenModel):
     """Counts of people at risk by all releases that share pseudonyms of the given columns.
 
-    The columns name a person together, or are those of one key, which other releases may call otherwise.
+    The columns name a person together, or are those of one key, which other releases may call otherwise. Where pseudonyms are not those
+    that name persons, a number of people from 1 to k - 1 is reported as k.
 
     Attributes:
         columns: The columns here.
@@ -307,12 +320,13 @@ class Joined(FrozenModel):
                 f"{of} join this release to earlier ones, or may, and what all of them disclose together was not compared: "
                 f"{self.unmeasured}. How many people that puts at risk is not known."
             )
-        earlier, people = counted(self.releases, "earlier release"), counted(self.people or 0, "person")
+        earlier, people = counted(self.releases, "earlier release"), self._most(self.people or 0)
         told = [f"{of} join this release to {earlier}: {people} in both or in several of them."]
         if self.below_k:
             told.append(
                 f"Whoever has them all sees sets of labels and values that fewer than k = {self.k:,} share for "
-                f"{counted(self.below_k, 'person')}, by labels alone for {self.by_labels or 0:,}; the smallest has {self.smallest:,}."
+                f"{self._most(self.below_k)}, by labels alone for {self._most(self.by_labels or 0)}; the smallest has "
+                f"{self._most(self.smallest or 0)}."
             )
         else:
             told.append(f"All that they publish was compared: each set of labels and values is that of at least k = {self.k:,} people.")
@@ -320,14 +334,18 @@ class Joined(FrozenModel):
             told.append(f"Not all of them were compared: {self.unmeasured}.")
         return " ".join(told)
 
+    def _most(self, count: int) -> str:
+        """Return a number of persons with its noun, with "at most" for k, which may stand for a smaller one."""
+        return f"{'at most ' * (count == self.k)}{counted(count, 'person')}"
+
     def in_short(self) -> str:
         """Return the joint risk of all releases with these pseudonyms as one line."""
         by = f"pseudonyms of {listed(self.columns)}, {counted(self.releases, 'earlier release')}"
         if self.below_k is None:
             return f"{by}: not compared ({self.unmeasured})"
         left = f"; not all were compared ({self.unmeasured})" if self.unmeasured else ""
-        below = counted(self.below_k, "person") if self.below_k else "nobody"
-        return f"{by}: {counted(self.people or 0, 'person')} in several; below k = {self.k:,}: {below}{left}"
+        below = self._most(self.below_k) if self.below_k else "nobody"
+        return f"{by}: {self._most(self.people or 0)} in several; below k = {self.k:,}: {below}{left}"
 
 
 class ComparedRelease(Protocol):

@@ -51,7 +51,7 @@ class Persons(FrozenModel):
 class Linked(FrozenModel):
     """Risk by pseudonyms that link the records of a person.
 
-    It counts the sets of all combinations that a person's records are in.
+    It counts the sets of all combinations that a person's records are in, people from 1 to k - 1 as k where pseudonyms do not show them.
 
     Attributes:
         columns: Whose equal values link records: one column, or several that name a person together.
@@ -74,11 +74,12 @@ class Linked(FrozenModel):
     accepted: bool
 
 
-def left_over_clause(people: int) -> str:
-    """Return the clause on people without a pseudonym whom the links of others give away, or no text."""
+def left_over_clause(people: int, most: int = 0) -> str:
+    """Return the clause on people without a pseudonym left over, at most so many if ``most``, or no text."""
     if not people:
         return ""
-    return f", and {people:,} without a pseudonym {verb_of(people, 'are')} left over where links show others elsewhere"
+    bound, are = "at most " * (people == most), verb_of(people, "are")
+    return f", and {bound}{people:,} without a pseudonym {are} left over where links show others elsewhere"
 
 
 class OneValue(FrozenModel):

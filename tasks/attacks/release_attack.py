@@ -131,9 +131,9 @@ def earlier_attacks(overlaps: Sequence[Overlap], joined: Sequence[Joined], *, re
         refused: Whether the job refuses releases that disclose more together; else it accepts them with a warning.
     """
     played = [
-        Guesses("linkage", one.release, EARLIER, one.shared, min(one.shared_at_risk, one.shared), 0, 0, promised=refused)
+        Guesses("linkage", one.release, EARLIER, max(one.shared or 0, one.shared_at_risk), one.shared_at_risk, 0, 0, promised=refused)
         for one in overlaps
-        if one.shared and one.shared_at_risk is not None
+        if one.shared_at_risk is not None and (one.shared or one.shared_at_risk)
     ]
     played += [
         Guesses("joins", ", ".join(one.columns), OF_PSEUDONYMS, one.people, min(one.below_k, one.people), 0, 0, promised=refused)

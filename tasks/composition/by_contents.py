@@ -24,6 +24,7 @@ from core.composition.joint_classes import (
     common_persons_sql,
     equal_record_count_sql,
     equal_records_sql,
+    few_persons_sql,
     joined_records_sql,
     joint_classes_sql,
     means_sql,
@@ -205,6 +206,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
                 return None
             database.execute(joined_records_sql(identity))
             found = database.execute(joint_classes_sql(compared.k, count_persons=persons)).fetchall()
+            few = persons and database.execute(few_persons_sql(compared.k)).fetchall() == [(True,)]
             broken = units_at_risk_by_values(database, job, compared.promises, mine, count_persons=persons)
             apart = [database.execute(means_sql(number, compared.k, count_persons=persons)).fetchall() for number in compared.means]
         except duckdb.OutOfMemoryException:
@@ -212,7 +214,7 @@ def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, their
             raise UnmeasuredError("both side by side take more than the job's memory") from None
     by_part, nothing = {part: counts for part, *counts in found}, (0, 0, 0)
     by = "persons" if identity.persons else "contents" if identity.contents else "files"
-    figures: dict[str, int | str] = {"by": by, "unit": "person" if persons else "record"}
+    figures: dict[str, int | str] = {"by": by, "unit": "person" if persons else "record", "few_persons": few}
     for part in ("shared", "added", "removed"):
         figures[part], figures[f"{part}_at_risk"], _ = by_part.get(part, nothing)
     figures["changed"] = by_part.get("removed", nothing)[2]

@@ -71,7 +71,9 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     overlap = known.overlap(release=earlier.release, k=k, unmeasured=earlier.untold, most=most, exact=_exact(known, earlier))
     if earlier.files and earlier.is_reported:
         shared = sum(file.rows for file in source.files if file.digest in earlier.files)
-        overlap = overlap.model_copy(update={"shared": shared, "added": source.records - shared, "removed": earlier.records - shared})
+        counts = {"shared": shared, "added": source.records - shared, "removed": earlier.records - shared}
+        # Until persons are counted, the records of a file may be those of one.
+        overlap = overlap.model_copy(update=counts | {"few_persons": bool(job.columns.person)})
     if overlap.unmeasured:
         return overlap
     if earlier.is_reported and not job.columns.person:

@@ -31,6 +31,7 @@ from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from schemas.registry.treatment_kinds import treatment_kind
+from schemas.release.figures import reported_count
 from schemas.release.increments import Joined
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.engine.runs import Run
@@ -162,6 +163,9 @@ def _joined(
         figures, path = _folded(run, release, registry, one, head if not lost else None)
     except UnmeasuredError as reason:
         return Joined(columns=columns, releases=releases, k=k, unmeasured=str(reason)), None
+    if any(each.owners for each in one[1]):
+        # Persons whom no pseudonym shows.
+        figures = {name: reported_count(count, k) for name, count in figures.items()}
     unexpected_ones = not (reasons or figures["people"] or figures["below_k"])
     if not releases or unexpected_ones:
         # New pseudonyms of the same key join nothing.

@@ -12,7 +12,7 @@ from core.columns.column_types import working_type
 from core.columns.numbers import as_numbers
 from core.lattice.search import LatticeMap
 from core.recount.classes import Recount
-from core.recount.linked import accepts_linking
+from core.recount.linked import accepts_linking, reported_link_count
 from core.recount.people import share_at_most
 from core.units.losses import ClassSizes, Figures, journalist, marketer, release_risk, united_losses, without_masked
 from schemas.job.job import Job
@@ -285,5 +285,5 @@ def _linked(job: Job, recount: Recount) -> tuple[Linked, ...]:
             left_over=one.left_over,
             accepted=accepts_linking(job, one.columns),
         )
-        for one in recount.linked
+        for one in (reported_link_count(job, found) for found in recount.linked)
     )

@@ -333,11 +333,16 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
     if not one.below_k and one.smallest >= k and not one.left_over:
         least = counted(one.smallest, unit)
         return f"{shown} The set of combinations that all records of one are in is shared by {least} or more (k = {k:,})."
-    left, accepted = left_over_clause(one.left_over), " The job accepts that (columns.linkable)." if one.accepted else ""
+    left, accepted = left_over_clause(one.left_over, k), " The job accepts that (columns.linkable)." if one.accepted else ""
     return (
-        f"{shown} {counted(one.below_k, unit)} of {one.people:,} ({one.share:.2%}) {verb_of(one.below_k, 'share')} the set "
-        f"of combinations that their records are in with fewer than k = {k:,}, the least {one.smallest:,}{left}.{accepted}"
+        f"{shown} {_at_most(one.below_k, k)}{counted(one.below_k, unit)} of {one.people:,} ({one.share:.2%}) "
+        f"{verb_of(one.below_k, 'share')} the set of combinations that their records are in with fewer than k = {k:,}, the least "
+        f"{_at_most(one.smallest, k)}{one.smallest:,}{left}.{accepted}"
     )
+
+
+def _at_most(count: int, k: int) -> str:
+    return "at most " * (count == k)
 
 
 def local_treatment_sentences(manifest: Manifest) -> tuple[str, ...]:

@@ -14,13 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.composition.joint_classes import (
+    ABSENT,
     FAILING,
+    JOINED,
     MINE,
     THEIRS,
     RecordMatching,
     common_persons_sql,
     equal_record_count_sql,
     equal_records_sql,
+    few_persons_sql,
     joined_records_sql,
     joint_classes_sql,
     joint_values_sql,
@@ -100,6 +103,21 @@ def test_at_risk_is_who_shares_both_classes_with_fewer_than_k(
     found = {part: (records, risk) for part, records, risk, _ in asked(joint_classes_sql(k, count_persons=persons), *both, identity)}
     sides = seen(both[0], "mine", identity), seen(both[1], "theirs", identity)
     assert {part: found.get(part, (0, 0)) for part in PARTS} == told_together(*sides, k, persons=persons, again=identity.persons)
+
+
+@given(both=releases, k=st.integers(1, 6))
+def test_records_of_few_persons_are_those_of_a_look_at_every_person(both: tuple[list[Row], list[Row]], k: int) -> None:
+    with duckdb.connect() as database:
+        loaded(database, *both)
+        database.execute(joined_records_sql(RecordMatching(True, True, True, 1, (0,))))
+        rows = database.execute(f"SELECT a = {ABSENT}, b = {ABSENT}, changed, person FROM {JOINED}").fetchall()
+        [(found,)] = database.execute(few_persons_sql(k)).fetchall()
+    shared, came, gone, changes = (
+        Counter(person for *kind, person in rows if kind == wanted)
+        for wanted in ([False, False, False], [False, True, False], [True, False, False], [False, True, True])
+    )
+    counts = (shared, came, gone, changes, shared - changes)
+    assert found == any(held.total() >= k > len({*held} - {0}) for held in counts)
 
 
 @given(persons=st.booleans(), identity=st.sampled_from(IDENTITIES), both=releases, least=st.integers(1, 3))

@@ -20,6 +20,7 @@ from core.recount.linked import (
     linked_sql,
     person_pseudonyms_sql,
     pseudonyms_are_persons,
+    reported_link_count,
 )
 from core.recount.people import classed_persons_sql, combinations_sql
 from schemas.job.job import Job
@@ -118,8 +119,8 @@ def test_a_pseudonym_is_a_person_where_it_is_made_of_all_that_names_one(
 
 
 FEW = LinkCount(("ssn",), known=True, people=40, sets=12, smallest=1, below_k=7, failing=3, left_over=0, unexpected=0)
-ACCEPTS: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["ssn", "mail"]), privacy=SimpleNamespace(k=5))
-REFUSES: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["mail"]), privacy=SimpleNamespace(k=5))
+ACCEPTS: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["ssn", "mail"], person=()), privacy=SimpleNamespace(k=5))
+REFUSES: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["mail"], person=()), privacy=SimpleNamespace(k=5))
 
 
 def test_who_shares_a_set_with_fewer_than_k_is_exposed_unless_the_job_accepts_it_or_nobody_is_known() -> None:
@@ -152,6 +153,24 @@ def test_each_figure_of_what_links_is_held_against_the_files() -> None:
     assert faults(FEW, columns=("mail",)) == ["the manifest does not say truly which columns show which records belong together"]
     older: Any = SimpleNamespace(linked=None)
     assert link_claims(REFUSES, older, [FEW]) == []
+
+
+def test_of_people_whom_pseudonyms_do_not_show_no_number_below_k_is_reported() -> None:
+    """Earlier versions reported each; what anybody can count is no secret."""
+    job: Any = SimpleNamespace(columns=SimpleNamespace(linkable=["ssn"], person=["id"], pseudonyms=()), privacy=SimpleNamespace(k=5))
+    found = replace(FEW, below_k=2, left_over=4)
+    told = reported_link_count(job, found)
+    assert (told.people, told.sets, told.smallest, told.below_k, told.left_over, told.share) == (40, 12, 5, 5, 5, 5 / 40)
+    assert reported_link_count(REFUSES, found) == found
+
+    def faults(counts: LinkCount) -> list[str]:
+        names = ("columns", "people", "sets", "smallest", "below_k", "left_over")
+        stated = SimpleNamespace(**{name: getattr(counts, name) for name in names}, accepted=True)
+        manifest: Any = SimpleNamespace(linked=(stated,))
+        return link_claims(job, manifest, [found])
+
+    assert faults(told) == faults(found) == []
+    assert len(faults(replace(told, below_k=6))) == 1
 
 
 def test_persons_of_a_class_that_is_not_published_stay_and_are_unexpected() -> None:

@@ -110,6 +110,27 @@ def test_how_few_persons_are_left_out_is_not_told(tmp_path: Path, left: int, tol
     assert (persons.source, persons.released) == (told, 60)
 
 
+@pytest.mark.ci
+@pytest.mark.few(1, "ci")
+@pytest.mark.parametrize("before", [900, 901], ids=["changed", "came, and as many left"])
+def test_how_many_records_of_one_person_changed_or_came_is_not_told(tmp_path: Path, before: int) -> None:
+    found = set()
+    for number in (6, 9):
+        # All the others stay, so that both sources have as many records whatever the number is.
+        others = [*range(60), *[902] * (20 - number)]
+        for person, dx in ((before, "flu"), (900, "hiv")):
+            folder = tmp_path / str(number) / "visits"
+            folder.mkdir(parents=True, exist_ok=True)
+            rows = {"person": [*others, *[person] * number], "sex": ["f", "m"] * 40, "dx": ["flu"] * len(others) + [dx] * number}
+            pl.DataFrame(rows).write_parquet(folder / "a.parquet")
+            made = publish(folder.parent, PERSONS)
+        [overlap] = made.manifest.overlaps or ()
+        found.add((overlap.shared, overlap.added, overlap.removed, overlap.changed, overlap.rounded, overlap.unit))
+        limits = json.loads((made.folder / "report.json").read_text())["limits"]
+        assert any("some records of this one are in it too" in limit["text"] for limit in limits)
+    assert found == {(0, 80, 80, None, True, "person")}
+
+
 @given(st.integers(0, 50), st.integers(0, 100), st.integers(1, 20))
 def test_a_count_is_told_only_where_neither_it_nor_what_is_left_is_of_fewer_than_k(count: int, more: int, k: int) -> None:
     assert may_publish_count(count, k, count + more) == (count not in range(1, k) and more not in range(1, k))

@@ -312,3 +312,19 @@ def test_a_refusal_for_values_says_how_many_persons_the_limit_leaves_out(tmp_pat
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
     with pytest.raises(HistoryError, match="while at most 12 persons are left out"):
         tables(tmp_path / "job.yaml", ())
+
+
+@pytest.mark.parametrize(("changed", "kinds"), [(0, range(1, K)), (PERSONS, range(PERSONS + 1, PERSONS + K)), (2, range(3, 2 + K))])
+def test_how_few_are_in_both_or_stayed_alike_is_not_stated(changed: int, kinds: range) -> None:
+    """Whoever knows how many persons both sources have learns the same of each number from one to k - 1."""
+    mine, others, stated = 3 * PERSONS, 4 * PERSONS, set()
+    for shared in kinds:
+        came, left = mine - shared, others - shared
+        overlap = PersonsOverlap(release="few", k=K, shared=shared, added=came + changed, removed=left + changed, changed=changed)
+        told = overlap.reported()
+        assert told.rounded
+        assert (told.shared or 0) <= shared
+        assert (told.added or 0) >= came + changed
+        assert (told.removed or 0) >= left + changed
+        stated.add((told.shared, told.added, told.removed, told.changed))
+    assert len(stated) == 1

@@ -40,7 +40,9 @@ class Registry:
         head = Head(**(said | {"sha256": file_digest(self.folder / "f.sets")} | changes))
         (self.folder / "f.family").write_text(json_with_digest(head.model_dump(mode="json")))
 
-    def joined(self, entries: list[Any], figures: dict[str, int], *columns: str | tuple[str, ...]) -> tuple[Any, list[tuple[Any, ...]]]:
+    def joined(
+        self, entries: list[Any], figures: dict[str, int], *columns: str | tuple[str, ...], owners: Any = None
+    ) -> tuple[Any, list[tuple[Any, ...]]]:
         def folded(_run: Any, release: str, _registry: Any, one: tuple[str, Any], head: Head | None) -> tuple[dict[str, int], Path | None]:
             self.folded.append(head)
             return figures, self.folder / f"{one[0]}.{release}.next"
@@ -50,7 +52,7 @@ class Registry:
         run: Any = SimpleNamespace(job=SimpleNamespace(privacy=SimpleNamespace(k=3)))
         nothing: Any = None
         named = [(one,) if isinstance(one, str) else one for one in columns or ("file",)]
-        found = join_releases(run, nothing, "people-0", registry, [Disclosed(one, nothing, None) for one in named])
+        found = join_releases(run, nothing, "people-0", registry, [Disclosed(one, nothing, owners) for one in named])
         return found, [(one.releases, one.k, one.people, one.below_k, one.unmeasured) for one in found.joined]
 
 
@@ -65,6 +67,15 @@ def test_of_releases_in_the_index_it_is_known_what_they_disclose_together(regist
     assert told == [(2, 2, 7, 2, "")]
     assert (found.families, [path.name for path in found.pending]) == (("f",), ["f.people-0.next"])
     assert [head and head.releases for head in registry.folded] == [("people-1", "people-2")]
+
+
+def test_of_joined_people_whom_pseudonyms_do_not_show_no_number_below_k_is_reported(registry: Registry) -> None:
+    registry.index("people-1", k=4)
+    found, _ = registry.joined([entry("people-1", "f")], {"people": 7, "below_k": 1, "by_labels": 0, "smallest": 1}, owners="known")
+    [one] = found.joined
+    assert (one.people, one.below_k, one.by_labels, one.smallest, one.k) == (7, 3, 0, 3, 3)
+    assert "for at most 3 persons, by labels alone for 0 persons; the smallest has at most 3 persons" in one.sentence()
+    assert one.in_short().endswith("7 persons in several; below k = 3: at most 3 persons")
 
 
 def test_new_pseudonyms_of_a_known_key_join_nothing(registry: Registry) -> None:
@@ -272,7 +283,8 @@ def test_an_overlap_is_measured_by_files_where_they_say_all_and_else_by_contents
     monkeypatch.setattr(overlaps, "figures_by_files", answer(by_files))
     monkeypatch.setattr(overlaps, "figures_by_contents", answer(by_contents))
     found = overlaps._measured(known, theirs)
-    first = Overlap(release="people-1", k=3, **({"shared": 12, "added": 8, "removed": 3} if is_reported else {}))
+    counts = {"shared": 12, "added": 8, "removed": 3, "few_persons": bool(person)}
+    first = Overlap(release="people-1", k=3, **(counts if is_reported else {}))
     of_files = is_reported and not person
     enough = of_files and isinstance(by_files, dict)
     assert asked == [(run, source, first)] * of_files + [(known, theirs, 3)] * (not enough)

@@ -420,7 +420,7 @@ def test_records_of_the_same_files_are_shared_and_those_of_others_came_or_went(
         def model_copy(self, update: dict[str, Any]) -> Any:
             return Told(**vars(self) | update)
 
-    job = SimpleNamespace(privacy=SimpleNamespace(k=5))
+    job = SimpleNamespace(privacy=SimpleNamespace(k=5), columns=SimpleNamespace(person=()))
     files = [SimpleNamespace(digest=digest, rows=rows) for digest, rows in (("a", 3), ("b", 13), ("c", 4))]
     known: Any = SimpleNamespace(run=SimpleNamespace(job=job), source=SimpleNamespace(records=20, files=files), overlap=Told, most=None)
     earlier = Earlier("people-1", 5, records=40, untold="why", files=frozenset("acx"), is_reported=is_reported)
