@@ -111,17 +111,17 @@ def measured(asked: argparse.Namespace, source: Path) -> dict[str, Any]:
     root, hierarchies, domains = counted(source, int(asked.qids))
     model, most = Promise(asked.k), floor(asked.limit * root.records)
     prices = prices_of(asked.objective, hierarchies, domains, left=root)
-    BranchAndBound(root, hierarchies, model, most, asked.objective, 30, prices=prices).run()
+    BranchAndBound(Evaluations(root, hierarchies, model, most, asked.objective, effort=30, prices=prices)).run()
     start = time.process_time()
     if asked.one == "ours":
-        found = BranchAndBound(root, hierarchies, model, most, asked.objective, int(asked.efforts), prices=prices).run()
+        found = BranchAndBound(Evaluations(root, hierarchies, model, most, asked.objective, effort=int(asked.efforts), prices=prices)).run()
         assert found is not None
         counts = {"dm_star": found.loss.dm_star, "dm_all": found.loss.dm_all}
         # A price is told by its bound and how far it is above that.
         value = counts.get(asked.objective, (found.bound or 0) * (1 + (found.gap or 0)))
         figures = {"nodes": found.nodes, "evaluated": found.evaluated, "value": value, "gap": found.gap}
     else:
-        nodes = Evaluations(root, hierarchies, model, most, asked.objective, int(asked.efforts), prices=prices)
+        nodes = Evaluations(root, hierarchies, model, most, asked.objective, effort=int(asked.efforts), prices=prices)
         lightning(nodes, 1 if asked.one == "up" else -1)
         figures = {"nodes": nodes.lattice.nodes, "evaluated": nodes.spent, "value": nodes.best and nodes.best[0], "gap": None}
     if prices and figures["value"]:

@@ -181,10 +181,10 @@ def run(
         manifest = find_existing_release(loaded)
     new = manifest is None
     if manifest is None:
-        from flows.commands.running import flow_of
+        from flows.commands.running import job_flow_by
         from schemas.job.method import METHODS
 
-        with flow_of(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars():
+        with job_flow_by(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars():
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.runs import print_published

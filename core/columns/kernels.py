@@ -224,16 +224,17 @@ def add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
         dense[cells[row]] += counts[row]
 
 
-def _count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
-    np.add.at(counts, numbers, 1)
+def _count_numbers(numbers: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
+    np.add.at(counts, numbers[numbers >= 0], 1)
 
 
 @small_in(_count_numbers)
 @kernel
-def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
-    """Add 1 to the entry of ``counts`` at each given number, at each occurrence; shape (n,)."""
+def count_numbers(numbers: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
+    """Add 1 to the entry of ``counts`` at each occurrence of its number; shape (n,), negative for none."""
     for number in numbers:
-        counts[number] += 1
+        if number >= 0:
+            counts[number] += 1
 
 
 def _entries_at(entries: NDArray[Any], positions: NDArray[np.int32]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ A wrong guess costs one more roll-up, or one more split of a region; the node th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import floor, frexp, inf, ldexp
@@ -21,19 +21,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain, Node
+from core.columns.domains import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
-from core.lattice.node_classes import Levels, Parts, SuppressionPenalties, node_classes, suppression_penalty_at
-from core.lattice.objectives import ROUNDING, Counting, LevelPrices, NodeRegion, named_objective_value, objective_of
-from core.lattice.search import MOST_CACHED_CELLS, Rank, ignore_progress
+from core.lattice.node_classes import Levels, Parts, RootSearch, SuppressionPenalties, node_classes, suppression_penalty_at
+from core.lattice.objectives import ROUNDING, Counting, NodeRegion, named_objective_value, objective_of
+from core.lattice.search import Rank
 from core.privacy.models import Failing
-from core.privacy.promise import Promise
 from core.units.class_table import ClassTable
 from core.units.losses import Loss, loss_of, sum_of_squares
-from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
 
 
@@ -103,6 +101,7 @@ def _power(logarithm: float) -> float:
 NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
 # What was forgotten is rolled up again: right all the same, and only some of the effort is lost.
 NO_SUPPRESSION_PENALTIES: Levels = np.zeros((0, 0))
+EFFORT = 20_000
 CACHED_NODES = 50_000
 MOST_CELLS_REREAD = 1 << 18
 """Cells of a root that are read for every node where objectives have prices."""
@@ -134,21 +133,11 @@ class NodeRollUp(NamedTuple):
 
 
 @dataclass
-class Evaluations:
+class Evaluations(RootSearch):
     """Cache of node roll-ups that keeps the best passing node and stops when the effort is spent.
 
     Attributes:
-        root: The root histogram.
-        hierarchies: One per QID in job order, and those of the sensitive axes.
-        promise: What a class must satisfy.
-        most_suppressed: How many records of the whole dataset may be suppressed.
-        objective: What is minimised.
         effort: How many nodes are rolled up at most.
-        most_cached_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
-        sensitive: Domains of the sensitive columns that the promise looks at.
-        prices: Of the objective, if it has any.
-        persons: Of the root's cells; None where the job has no person column and every record counts as one.
-        report_progress: Called before each roll-up; what it raises ends the search.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.
         k: Fewest records that the promise lets a class have.
@@ -156,17 +145,7 @@ class Evaluations:
         best: Rank of the best node so far, its ``steps`` and its ``loss``.
     """
 
-    root: Histogram
-    hierarchies: Sequence[Hierarchy]
-    promise: Promise
-    most_suppressed: int
-    objective: str
-    effort: int
-    most_cached_cells: int = MOST_CACHED_CELLS
-    sensitive: Sequence[Domain] = ()
-    prices: LevelPrices | None = None
-    persons: CellPersons | None = None
-    report_progress: Callable[[], None] = ignore_progress
+    effort: int = EFFORT
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
@@ -194,8 +173,7 @@ class Evaluations:
         qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
         self._likely = ExpectedSquareSums(self.root, qids, self.levels) if self._counting.sums_squares else None
         self._finest: int | None = None
-        given = self.root, self.hierarchies, self.most_cached_cells, None, self.sensitive, self.persons
-        self._classes = node_classes(*given, self.k, parts, of_units=self._counting.of_units)
+        self._classes = node_classes(self, None, parts, of_units=self._counting.of_units)
         self._counts_units = self._counting.of_units and not self._classes.adds_up
         # Entropy, recursive l and t are not monotone once records may be suppressed, or where persons count: only what is monotone may take
         # finer nodes with it.

@@ -46,19 +46,13 @@ benchmarks.census``); where it is not, the result says how far from the optimum 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from math import inf, prod, sqrt
 from typing import NamedTuple
 
-from core.columns.domains import Domain
-from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.histogram import Histogram
 from core.lattice.bounded_evaluations import Evaluations, NodeRollUp, Steps
 from core.lattice.lattice import Lattice
-from core.lattice.objectives import LevelPrices
-from core.lattice.search import MOST_CACHED_CELLS, SearchResult, ignore_progress
-from core.privacy.promise import Promise
-from core.units.persons import CellPersons
+from core.lattice.search import SearchResult
 from schemas.errors.signals import SpentError
 
 # Fixed walks and no random restarts: the node that is found must not depend on a seed.
@@ -161,7 +155,6 @@ def _power(base: float, weight: float) -> float:
     return {0.0: 1.0, 0.5: sqrt(base), 1.0: base}[weight]
 
 
-EFFORT = 20_000
 MOST_REGIONS = 50_000
 
 
@@ -177,29 +170,11 @@ class Region(NamedTuple):
 
 
 class BranchAndBound:
-    """Branch-and-bound search of the lattice above a root histogram.
+    """Branch-and-bound search of the lattice above a root histogram, as far as the effort goes."""
 
-    Args:
-        root: The root histogram.
-        hierarchies: One per QID in job order, and those of the sensitive axes.
-        promise: What a class must satisfy.
-        most_suppressed: How many records of the whole dataset may be suppressed.
-        objective: What is minimised.
-        effort: How many nodes are rolled up at most.
-        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
-        sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
-        prices: Of the objective, if it has any.
-        persons: Of the root's cells; None where the job has no person column and every record counts as one.
-        report_progress: Called before each roll-up; what it raises ends the search.
-    """
-
-    def __init__(
-        self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
-        objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = MOST_CACHED_CELLS, sensitive: Sequence[Domain] = (),
-        prices: LevelPrices | None = None, persons: CellPersons | None = None, report_progress: Callable[[], None] = ignore_progress,
-    ) -> None:  # fmt: skip
-        given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells
-        self._nodes = Evaluations(*given, sensitive, prices, persons, report_progress)
+    def __init__(self, nodes: Evaluations) -> None:
+        """Begin a search of the nodes, none of which is evaluated yet."""
+        self._nodes = nodes
         self._heap: list[Region] = []
         # Regions beyond what the heap may hold: the last one goes first, so that there are never more than the lattice is deep.
         self._stack: list[Region] = []

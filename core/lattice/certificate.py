@@ -25,8 +25,9 @@ from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
+from core.lattice.node_classes import ignore_progress
 from core.lattice.objectives import LevelPrices
-from core.lattice.search import BARRED, BOUNDED, FAILED, UNEXAMINED, Rank, Search, SearchResult, ignore_progress
+from core.lattice.search import BARRED, BOUNDED, FAILED, UNEXAMINED, Rank, Search, SearchResult
 from core.privacy.promise import Promise
 from core.units.persons import CellPersons
 
@@ -51,12 +52,12 @@ class Examination:
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: What is minimised.
         most_cells: Largest product of groups of a node that can be counted as a root.
-        most_cached_cells: As for ``Search``.
+        most_cached_cells: As for ``RootSearch``.
         most_roots: Roots that are counted before the rest is left unexamined, the first included.
-        sensitive: As for ``Search``.
-        prices: As for ``Search``.
+        sensitive: As for ``RootSearch``.
+        prices: As for ``RootSearch``.
         persons_of: Returns the persons of the cells of a root, or None where the job has no person column and every record counts as one.
-        report_progress: As for ``Search``.
+        report_progress: As for ``RootSearch``.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -149,12 +150,12 @@ class Examination:
             self.most_suppressed,
             self.objective,
             self.most_cached_cells,
-            known,
-            best,
             self.sensitive,
             self.prices,
             self.persons_of(histogram),
             self.report_progress,
+            known,
+            best,
         )
 
     def _record(self, search: Search, found: SearchResult | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -17,12 +18,47 @@ from core.histograms.histogram import Histogram
 from core.histograms.record_rollups import RecordRollUps
 from core.histograms.rollups import Decided, RollUps
 from core.lattice.objectives import LevelPrices
+from core.privacy.promise import Promise
 from core.units.class_table import ClassTable, classes_of
 from core.units.person_rollups import PersonRollUps
 from core.units.persons import CellPersons
 
 Parts = Literal["any", "root"]
 """Of which cells the parts of classes are asked for: whatever is at hand, or the root's (where there is nothing but records)."""
+MOST_CACHED_CELLS = 4_000_000
+
+
+def ignore_progress() -> None:
+    """Do nothing: the progress callback of a search that no caller watches."""
+
+
+@dataclass
+class RootSearch:
+    """What a search of the lattice above a root histogram is given.
+
+    Attributes:
+        root: The root histogram.
+        hierarchies: One per QID in job order, and those of the sensitive axes.
+        promise: What a class must satisfy.
+        most_suppressed: How many records of the whole dataset may be suppressed.
+        objective: The name of what is minimised, as in a job.
+        most_cached_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
+        sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
+        prices: Of the objective, if it has any.
+        persons: Of the root's cells; None where the job has no person column and every record counts as one.
+        report_progress: Called before each roll-up; what it raises ends the search.
+    """
+
+    root: Histogram
+    hierarchies: Sequence[Hierarchy]
+    promise: Promise
+    most_suppressed: int
+    objective: str = "dm_star"
+    most_cached_cells: int = MOST_CACHED_CELLS
+    sensitive: Sequence[Domain] = ()
+    prices: LevelPrices | None = None
+    persons: CellPersons | None = None
+    report_progress: Callable[[], None] = ignore_progress
 
 
 class RolledClasses(NamedTuple):
@@ -126,28 +162,21 @@ def _among(cells: Cells, which: NDArray[np.bool_]) -> Cells:
     return Cells(cells.node, cells.codes[which], cells.counts[which])
 
 
-def node_classes(
-    root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, sensitive: Sequence[Domain],
-    persons: CellPersons | None, k: int, parts: Parts, *, of_units: bool = False,
-) -> NodeClasses:  # fmt: skip
+def node_classes(given: RootSearch, decided: Decided, parts: Parts, *, of_units: bool) -> NodeClasses:
     """Return the counter of classes for the nodes above a root.
 
     Args:
-        root: The root histogram.
-        hierarchies: One per axis.
-        capacity: Cells of rolled-up histograms that may be kept.
+        given: What is searched.
         decided: As for ``RollUps``.
-        sensitive: Domains of the sensitive columns, whose axes are the last ones.
-        persons: Of the root's cells; None where the job has no person column.
-        k: Fewest units of a class.
         parts: Of which cells the parts of classes are asked for.
         of_units: Whether the objective asks how many units each class has, not only whether it has k.
     """
-    if persons is None:
-        return _OfRecords(RecordRollUps(root, hierarchies, capacity, decided), root.records, sensitive, parts)
-    qids = len(hierarchies) - len(sensitive)
-    roll_ups = PersonRollUps(root, hierarchies, capacity, decided, persons, k, qids, exact=of_units)
-    return _OfPersons(roll_ups, persons, sensitive, qids, of_units=of_units)
+    cache = given.root, given.hierarchies, given.most_cached_cells, decided
+    if given.persons is None:
+        return _OfRecords(RecordRollUps(*cache), given.root.records, given.sensitive, parts)
+    qids = len(given.hierarchies) - len(given.sensitive)
+    roll_ups = PersonRollUps(*cache, given.persons, given.promise.k, qids, exact=of_units)
+    return _OfPersons(roll_ups, given.persons, given.sensitive, qids, of_units=of_units)
 
 
 Levels = NDArray[np.float64]

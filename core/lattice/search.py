@@ -12,23 +12,19 @@ as no node that publishes something is found, nothing is cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain, Node
-from core.hierarchies.hierarchy import Hierarchy
+from core.columns.domains import Node
 from core.histograms.cells import Cells
-from core.histograms.histogram import Histogram
 from core.lattice.lattice import FAILS, PASSES, UNKNOWN, Lattice, tag
-from core.lattice.node_classes import SuppressionPenalties, node_classes, suppression_penalty_at
-from core.lattice.objectives import Counting, LevelPrices, named_objective_value, objective_of
-from core.privacy.promise import Promise
+from core.lattice.node_classes import RootSearch, SuppressionPenalties, node_classes, suppression_penalty_at
+from core.lattice.objectives import Counting, named_objective_value, objective_of
 from core.units.losses import Loss, loss_of
-from core.units.persons import CellPersons
 
 STATUSES = ("fails", "passes", "cut", "unexamined")
 FAILED, PASSED, BOUNDED, UNEXAMINED = (np.int8(number) for number in range(len(STATUSES)))
@@ -142,9 +138,6 @@ def _neighbourhood(lattice: Lattice, node: Node) -> NDArray[np.bool_]:
     return shown
 
 
-MOST_CACHED_CELLS = 4_000_000
-
-
 @dataclass(frozen=True)
 class SearchResult:
     """The best node of a search, with its losses and the number of nodes examined.
@@ -176,31 +169,17 @@ class SearchResult:
     gap: float | None = None
 
 
-def ignore_progress() -> None:
-    """Do nothing: the progress callback of a search that no caller watches."""
-
-
 Rank = tuple[int | float, int, int, Node]
 
 
 @dataclass
-class Search:
+class Search(RootSearch):
     """Search of the lattice above a root histogram for the best passing node.
 
     Attributes:
-        root: The root histogram.
-        hierarchies: One per QID in job order.
-        promise: What a class must satisfy.
-        most_suppressed: How many records of the whole dataset may be suppressed.
-        objective: The name of what is minimised, as in a job.
-        most_cached_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
         known_verdicts: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be
             looked at.
         best: Rank of the best node known beforehand; only a better one is looked for.
-        sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
-        prices: Of the objective, if it has any.
-        persons: Of the root's cells; None where the job has no person column and every record counts as one.
-        report_progress: Called before each roll-up; what it raises ends the search.
         most_priced: Records that a node may suppress and still get a price, if these are more than may be suppressed.
         losses: The losses of the evaluated nodes.
         values: The objective's values of these nodes; infinity where nothing is published. Prices of nodes that suppress too much are
@@ -209,18 +188,8 @@ class Search:
         bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
 
-    root: Histogram
-    hierarchies: Sequence[Hierarchy]
-    promise: Promise
-    most_suppressed: int
-    objective: str = "dm_star"
-    most_cached_cells: int = MOST_CACHED_CELLS
     known_verdicts: NDArray[np.int8] | None = None
     best: Rank | None = None
-    sensitive: Sequence[Domain] = ()
-    prices: LevelPrices | None = None
-    persons: CellPersons | None = None
-    report_progress: Callable[[], None] = ignore_progress
     most_priced: int = 0
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)
@@ -236,9 +205,8 @@ class Search:
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         self._least: dict[Node, int] = {}
         self._penalties_of_suppression = SuppressionPenalties(self.prices, self.hierarchies) if self.prices and self.prices.extra else None
-        given = self.root, self.hierarchies, self.most_cached_cells, self.tags, self.sensitive, self.persons
         of_units = self._counting is not None and self._counting.of_units
-        self._classes = node_classes(*given, self.promise.k, "any", of_units=of_units)
+        self._classes = node_classes(self, self.tags, "any", of_units=of_units)
         # How many units a class has costs more to know, of persons, than whether it has k.
         self._counts_units = of_units and not self._classes.adds_up
         # Where records may be suppressed, not every promise can be tagged by; what it implies can.

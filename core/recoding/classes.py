@@ -10,23 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.kernels import count_numbers
 from core.compiling.compiled import compiler, small_in
 from core.recoding.price_kernels import first_not_below
 
 kernel = compiler("recoding.price_kernels", "recoding.classes")
-
-
-def _count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
-    np.add.at(counts, classes[classes >= 0], 1)
-
-
-@small_in(_count_members)
-@kernel
-def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
-    """Count the records of each class into ``counts``; ``classes`` has shape (n,), negative for none."""
-    for number in classes:
-        if number >= 0:
-            counts[number] += 1
 
 
 def _gather_members(classes: NDArray[np.signedinteger[Any]], next_positions: NDArray[np.int64], order: NDArray[np.int64]) -> None:
@@ -152,7 +140,7 @@ def records_by_class(classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDA
     """
     # Counted and not sorted: numbers that are dense tell themselves where their records go.
     counts = np.zeros(int(classes.max(initial=-1)) + 1, np.int64)
-    count_members(classes, counts)
+    count_numbers(classes, counts)
     ends = np.append(0, np.cumsum(counts)).astype(np.int64)
     order = np.empty(int(ends[-1]), np.int64)
     gather_members(classes, ends[:-1].copy(), order)

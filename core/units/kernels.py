@@ -240,17 +240,6 @@ def count_known_persons(person_cells: CellNumbers, before: PersonMarks, class_of
 
 
 @kernel
-def count_later(person_cells: CellNumbers, later: Classes) -> None:
-    """Add to ``later`` the persons of each cell for whom it is not the first cell.
-
-    ``later``, of shape (cells,), is added to.
-    """
-    for visit in person_cells:
-        if visit >= 0:
-            later[visit] += 1
-
-
-@kernel
 def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
     """Add each cell's row of weights to its class's row of ``sums``.
 

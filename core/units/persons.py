@@ -14,12 +14,11 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.kernels import add_numbers
+from core.columns.kernels import add_numbers, count_numbers
 from core.privacy.models import Spread
 from core.units.digests import NOBODY, Digests
 from core.units.kernels import (
     count_known_persons,
-    count_later,
     count_repeated_persons,
     distinct_pairs,
     drop_person_cells,
@@ -113,7 +112,8 @@ class CellPersons(Unit):
         """
         later = np.zeros(self.cells, np.int64)
         for person_cells in self.shares:
-            count_later(person_cells, later)
+            # A person's first cell is written as a negative number.
+            count_numbers(person_cells, later)
         return self.per_cell - later
 
     def count(self, class_of: Integers, class_count: int) -> Counts:

@@ -26,19 +26,21 @@ def attack(
     Exits with 0 if nothing is to be refused, and with 4 if the release does not verify. Exits with 3 if an attack wins more than the job
     accepts and the job or the policy says to refuse that. The figures follow from the source: do not hand them on with the release.
     """
+    from flows.attacking import attacked_release, attacked_tables, check_attacked
+    from flows.terminal.runs import attack_summary
     from flows.verification import is_about_tables
     from schemas.job.job import load_job
+    from schemas.relational.table_jobs import unit_job
+    from schemas.relational.tables_job import load_tables_job
+    from tasks.verification.published_releases import release_folder
 
     if is_about_tables(release, job, settings or ()):
-        from flows.commands.tables import attack_release_of_tables
-
-        attack_release_of_tables(release, job, settings or (), as_json=as_json)
-        return
-    from flows.attacking import attacked_release, check_attacked
-    from flows.terminal.runs import attack_summary
-
-    loaded = load_job(job, settings or ())
-    attacked = attacked_release(loaded, release, everybody=everybody)
+        of_tables = load_tables_job(job, settings or ())
+        with release_folder(release) as folder:
+            loaded, attacked = unit_job(of_tables), attacked_tables(of_tables, folder)
+    else:
+        loaded = load_job(job, settings or ())
+        attacked = attacked_release(loaded, release, everybody=everybody)
     if as_json:
         print_json(attacked.content())
     else:

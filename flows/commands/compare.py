@@ -1,11 +1,9 @@
 """``skald compare``: the command, which imports its flow only when it runs."""
 
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -34,9 +32,18 @@ def compare_command(
     Publishes nothing. Exits with 3 if the promise refused every method, and with 2 if none could run for another reason.
     """
     asked, ks, given = _methods(methods), () if k is None else _numbers(k, "--k"), tuple(settings or ())
-    from flows.terminal.runs import progress_bars
+    from pkgutil import resolve_name
 
-    with _flow("flows.compare:compare_methods", direct, job, given) as flow, progress_bars(Console(stderr=True)):
+    from flows.commands.running import flow_by
+    from flows.terminal.runs import progress_bars
+    from schemas.job.run_parameters import RunParameters
+    from tasks.engine.flows import without_prefect
+
+    direct = direct or without_prefect()
+    if not direct:
+        RunParameters.of(job, given)  # refuses what Prefect must not keep
+    load = partial(resolve_name, "flows.compare:compare_methods")
+    with flow_by(load, direct=direct) as flow, progress_bars(Console(stderr=True)):
         compared = flow(job, given, asked, ks, to)
     if as_json:
         sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")
@@ -68,22 +75,3 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdigit() and len(part) <= 12 and int(part) for part in parts):
         raise typer.BadParameter(f"{option} takes whole numbers from 1, separated by commas, such as 1,5,25")
     return tuple(sorted({int(part) for part in parts}))
-
-
-@contextmanager
-def _flow(path: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterator[Callable[..., Any]]:
-    """Yield a flow by its import path, with Prefect or without."""
-    from pkgutil import resolve_name
-
-    from schemas.job.run_parameters import RunParameters
-    from tasks.engine.flows import SWITCH, without_prefect
-
-    if direct or without_prefect():
-        os.environ[SWITCH] = "1"
-        yield resolve_name(path)
-        return
-    RunParameters.of(job, settings)  # refuses what Prefect must not keep
-    from flows.server.local_api import prefect_api, prepare_prefect
-
-    with prefect_api(prepare_prefect()):
-        yield resolve_name(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from flows.loading import restore_collector
@@ -13,25 +13,34 @@ from flows.loading import restore_collector
 
 
 @contextmanager
-def flow_of(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., Any]]:
-    """Start Prefect's API, or switch Prefect off; load a flow and yield the function that runs a job file.
+def flow_by(load: Callable[[], Any], *, direct: bool) -> Iterator[Any]:
+    """Start Prefect's API, or switch Prefect off; load and yield a flow.
 
     Args:
         load: Returns the flow; whoever imports it decides whether it is one of Prefect's.
         direct: Whether it runs without Prefect.
     """
-    if direct:
-        from tasks.engine.flows import SWITCH
+    with ExitStack() as opened:
+        if direct:
+            from tasks.engine.flows import SWITCH
 
-        os.environ[SWITCH] = "1"
+            os.environ[SWITCH] = "1"
+        else:
+            from flows.server.local_api import prefect_api, prepare_prefect
+
+            opened.enter_context(prefect_api(prepare_prefect()))
         flow = load()
         restore_collector()
         yield flow
-        return
-    from flows.server.local_api import prefect_api, prepare_prefect
-    from schemas.job.run_parameters import RunParameters
 
-    with prefect_api(prepare_prefect()):
-        flow = load()
-        restore_collector()
+
+@contextmanager
+def job_flow_by(load: Callable[[], Any], *, direct: bool) -> Iterator[Callable[..., Any]]:
+    """Load a flow as ``flow_by`` does, and yield the function that runs a job file with settings."""
+    with flow_by(load, direct=direct) as flow:
+        if direct:
+            yield flow
+            return
+        from schemas.job.run_parameters import RunParameters
+
         yield lambda job, settings: flow(RunParameters.of(job, settings))

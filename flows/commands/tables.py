@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from flows.commands.running import flow_of
+from flows.commands.running import job_flow_by
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.runners import RunnerName
 from schemas.reading.regular_files import GivenJob
@@ -31,7 +31,7 @@ def run_tables(
     loaded = load_tables_job(job, settings)
     direct = direct or without_prefect() or isinstance(job, GivenJob)
     set_runner(runner, scheduler, direct=direct)
-    with flow_of(_load, direct=direct) as flow, progress_bars(Console(stderr=True)):
+    with job_flow_by(_load, direct=direct) as flow, progress_bars(Console(stderr=True)):
         published = flow(job, tuple(settings))
     from flows.terminal.tables import tables_summary, tables_warnings
 
@@ -133,21 +133,3 @@ def init_of_tables(folders: Sequence[Path], out: Path, *, as_json: bool, accept:
     decide = f"Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else "Read it."
     then = drafted.obstacle or next_commands_sentence(str(out))
     screen.print(f"\n{out}: drafted from {counted(len(drafted.tables), 'table')}. {decide} {then}")
-
-
-def attack_release_of_tables(release: str, job: Path, settings: Sequence[str], *, as_json: bool) -> None:
-    """Verify and attack a release of several tables, and print the results; raise if they are refused."""
-    from flows.attacking import attacked_tables, check_attacked
-    from flows.terminal.runs import attack_summary
-    from schemas.relational.table_jobs import unit_job
-    from schemas.relational.tables_job import load_tables_job
-    from tasks.verification.published_releases import release_folder
-
-    loaded = load_tables_job(job, settings)
-    with release_folder(release) as folder:
-        attacked = attacked_tables(loaded, folder)
-    if as_json:
-        print_json(attacked.content())
-    else:
-        Screen().print(attack_summary(attacked.attacks, attacked.basis))
-    check_attacked(unit_job(loaded), attacked)

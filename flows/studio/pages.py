@@ -23,7 +23,7 @@ from schemas.registry.hierarchies import DATE_UNITS
 from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, has_form_field
-from tasks.studio.choices import method_points, preferred_node, preview_of, sample_classes
+from tasks.studio.choices import affordable_people, method_points, preferred_node, preview_of, sample_classes
 from tasks.studio.column_table import column_rows, risk_before, role_counts, shown_hierarchy
 from tasks.studio.listed_groups import listed_groups
 from tasks.studio.releases import compare_releases, known_releases, report_of_release
@@ -262,7 +262,7 @@ def preview_part(studio: Studio, _query: Query) -> str:
     node = None
     if job.method.name == "skald" and full_domain(job.method).node is None:
         node = preferred_node(job, studio.sample_front(opened))
-    tried = coded if job.method.name == "skald" else coded.affordable()
+    tried = coded if job.method.name == "skald" else affordable_people(coded)
     made = preview_of(job, sample, sample_classes(tried, node), least)
     return environment().get_template("preview.html").render(preview=made, least=least, sample=sample, job=job)
 

@@ -23,8 +23,9 @@ from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import GivenJob, read_text
 from tasks.engine.runs import POLICY, policy_in_force
 from tasks.planning.pareto_page import ParetoFront
+from tasks.planning.pilot_runs import CodedPeople
 from tasks.store.files import USER_UMASK, write_atomically
-from tasks.studio.choices import CodedPeople, coded_people, sample_pareto_front
+from tasks.studio.choices import coded_people, sample_pareto_front
 from tasks.studio.job_text import full_text, hidden_text, read_data, with_value
 from tasks.studio.sample import PeopleSample, files_here, people_sample_of
 

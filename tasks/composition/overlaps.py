@@ -7,7 +7,9 @@ records.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from schemas.errors.refusals import OverlapError
@@ -17,7 +19,8 @@ from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents, store_of_earlier
 from tasks.composition.by_files import figures_by_files
 from tasks.composition.earlier import Earlier, KnownRecords, earlier_releases, exact_of_both
-from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry
+from tasks.composition.pseudonym_families import Disclosed, Joining, join_releases
+from tasks.composition.registry import FORMAT, Registered, ReleaseRegistry, open_registry
 from tasks.composition.release_history import read_entry
 from tasks.source.published_columns import shared_columns
 from tasks.store.place import target_of
@@ -26,6 +29,61 @@ MOST = 3
 """Earlier releases that are measured at most, the newest first."""
 MOST_RECORDS = 100_000_000
 """Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 to 1 CPU s per million."""
+
+
+@dataclass(frozen=True)
+class ComparedRecords:
+    """A release's records or persons, compared with earlier releases, and the locked registry.
+
+    Attributes:
+        registry: The registry; None for a release that is made to be counted and removed again.
+        joining: What its pseudonyms join it to.
+        figures: What was found, by field of the manifest.
+    """
+
+    known: KnownRecords
+    registry: ReleaseRegistry | None
+    joining: Joining
+    figures: Mapping[str, Any]
+
+    @property
+    def reported(self) -> dict[str, Any]:
+        """The manifest's fields on earlier releases."""
+        overlaps = self.figures["overlaps"]
+        return {**self.figures, "overlaps": overlaps and tuple(one.reported() for one in overlaps)}
+
+    def register(self, release: str) -> Registered | None:
+        """Write a release into the registry before publication; return the entry, None without a registry."""
+        return register_release(self.known, release, self.registry, self.joining.families) if self.registry else None
+
+    def record_publication(self, entry: Registered | None) -> None:
+        """Record the publication in the registry and commit pseudonym indexes; nothing without an entry."""
+        if self.registry and entry:
+            self.registry.record_publication(entry)
+            self.joining.commit()
+
+
+@contextmanager
+def compared_records(known: KnownRecords, release: str, disclose: Callable[[], Sequence[Disclosed]]) -> Iterator[ComparedRecords]:
+    """Compare a release with earlier ones, raise if refused; yield results with the registry locked.
+
+    The registry stays locked, so that of two releases at once one knows of the other.
+
+    Args:
+        release: The id of the release.
+        disclose: Returns what the release discloses, by linking columns; not asked without a registry.
+    """
+    with open_registry(known.run.job) as registry:
+        joining = Joining()
+        with known.run.phase("overlaps"):
+            if registry:
+                joining = join_releases(known.run, known.source, release, registry, disclose())
+            try:
+                figures = overlaps_of(known, release, registry, joining.joined)
+            except OverlapError:
+                joining.withdraw()
+                raise
+        yield ComparedRecords(known, registry, joining, figures)
 
 
 def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:

@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 
 from core.formats.samples import MOST_SAMPLED_VALUES, ValueCounter, digest_totals, distinct_digests
 from core.formats.value_patterns import identifying_patterns
-from core.units.digests import Digests
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn
 from tasks.source.chunks import Chunk
 from tasks.source.reading import long_texts, open_source_file, read_chunk
 from tasks.store.database import ENOUGH, database
+from tasks.store.files import private_folder
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
@@ -151,53 +151,32 @@ Figures = dict[int, tuple[int, ...]]
 """By column distinct values, those of one record, and all."""
 
 
-class Summed(NamedTuple):
-    """Value figures and samples that tasks summed up over all chunks.
-
-    Attributes:
-        figures: By column.
-        samples: Tables with samples of each column, and the bytes of their texts.
-    """
-
-    figures: Figures
-    samples: tuple[Artifact, ...]
-
-
 @dataclass(frozen=True)
 class FigureReading:
-    """Settings for summing column figures: job, names, person column, number of people and store.
+    """Settings for summing column figures: job, names, person column, store and number of people.
 
     Attributes:
         job: Gives memory and threads.
         names: The columns that were counted.
         persons: The column among them that identifies persons, with which others are compared.
-        people: How many persons there are, where no column tells them apart; None where one does, or every record is a person.
         store: Holds the tables.
-        spill: Folder for what does not fit into memory.
+        people: How many persons there are, where no column tells them apart; None where one does, or every record is a person.
     """
 
     job: Job
     names: tuple[str, ...]
     persons: str | None
     store: Store
-    spill: Path
     people: int | None = None
 
 
-class ColumnCounts(NamedTuple):
-    """Value tables of the chunks, and their sums where tasks have summed them up."""
-
-    parts: Sequence[Artifact]
-    summed: Summed | None = None
-
-
-def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
+def _add(given: FigureReading, parts: Sequence[Artifact], path: Path) -> int:
     """Sum up the values of all chunks and check a sample of each column."""
-    summed, persons = values.summed, given.persons
-    files = [str(given.store.path(part)) for part in (summed.samples if summed else values.parts)]
-    counted, sampled = row_groups_by_column(files)
-    sums, nobody = summed.figures if summed else _sums(given.job, files, counted, given.spill), (0, 0, 0)
-    samples: dict[int, list[str]] = {number: merge_samples(groups)[1].to_pylist() for number, groups in sampled.items()}
+    persons, nobody = given.persons, (0, 0, 0)
+    files = [str(given.store.path(part)) for part in parts]
+    counted, sampled = _row_groups_by_column(files)
+    sums = _sums(given.job, files, counted, given.store.folder.parent / "spill" / f"values-{FIGURES.key(given, parts)}")
+    samples: dict[int, list[str]] = {number: _merged_sample(groups).to_pylist() for number, groups in sampled.items()}
     people = sums.get(given.names.index(persons), nobody)[0] if persons is not None else given.people
     found: dict[str, PassedColumn] = {}
     for number, name in enumerate(given.names):
@@ -205,7 +184,7 @@ def _add(given: FigureReading, values: ColumnCounts, path: Path) -> int:
         why = identifying_patterns(name, samples.get(number, []), distinct, unique, occurring, None if name == persons else people)
         looked_at = len(samples.get(number, []))
         found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=occurring, looked_at=looked_at, reasons=tuple(why))
-    path.write_text(ColumnInspection(columns=found, bytes=dict(zip(given.names, bytes_by_column(files), strict=True))).model_dump_json())
+    path.write_text(ColumnInspection(columns=found, bytes=dict(zip(given.names, _bytes_by_column(files), strict=True))).model_dump_json())
     return len(found)
 
 
@@ -213,7 +192,7 @@ FIGURES = FileStep(
     "passthrough",
     make=_add,
     # In whatever order chunks come.
-    reads=lambda _given, values: sorted(part.sha256 for part in values.parts),
+    reads=lambda _given, parts: sorted(part.sha256 for part in parts),
     settings=lambda given: [given.names, given.persons, *([] if given.people is None else [given.people])],
     suffix=".json",
 )
@@ -225,7 +204,7 @@ def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
     return ColumnInspection.model_validate_json(store.path(artifact).read_bytes())
 
 
-def value_sums_sql() -> str:
+def _value_sums_sql() -> str:
     """Return SQL over ``$files`` that counts, by column, distinct values, unique ones and all.
 
     A value is in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
@@ -237,13 +216,13 @@ def value_sums_sql() -> str:
     """
 
 
-def bytes_by_column(files: Sequence[str]) -> list[int]:
+def _bytes_by_column(files: Sequence[str]) -> list[int]:
     """Return, per column in counting order, the bytes of its texts, from metadata of value tables."""
     sizes: list[int] = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
     return sizes
 
 
-def row_groups_by_column(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
+def _row_groups_by_column(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
     """Return, by column number, row groups of value counts and row groups of samples, in value tables.
 
     Each row group is of one column.
@@ -266,20 +245,9 @@ def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]]
     largest = max((sum(group.rows for group in groups) for groups in counted.values()), default=0)
     if len(files) <= FEW_FILES and largest * BYTES_PER_VALUE <= job.memory // 4:
         return {number: _summed(groups) for number, groups in counted.items()}
-    return sum_in_database(job, files, spill)
-
-
-def sum_in_database(job: Job, files: Sequence[str], spill: Path) -> Figures:
-    """Return by column the numbers of distinct, unique and all values, summed over files by DuckDB.
-
-    Args:
-        job: Gives memory and threads.
-        files: Tables of digests with their counts, in each of which a digest may come more than once.
-        spill: Folder for what does not fit into memory.
-    """
     # Each thread holds buffers of its own, which a small budget has no room for.
-    with database(job.memory, spill, 1 if job.memory < ENOUGH else job.threads) as connection:
-        return {number: tuple(figures) for number, *figures in connection.execute(value_sums_sql(), {"files": list(files)}).fetchall()}
+    with database(job.memory, private_folder(spill), 1 if job.memory < ENOUGH else job.threads) as connection:
+        return {number: tuple(figures) for number, *figures in connection.execute(_value_sums_sql(), {"files": list(files)}).fetchall()}
 
 
 def _summed(groups: Sequence[Group]) -> tuple[int, ...]:
@@ -292,8 +260,8 @@ def _read(group: Group, columns: Sequence[str]) -> pa.Table:
         return file.read_row_group(group.number, list(columns), use_threads=False)
 
 
-def merge_samples(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
-    """Return a column's merged sample: its smallest distinct digests and their values, shape (values,)."""
+def _merged_sample(groups: Sequence[Group]) -> pa.Array:
+    """Return a column's merged sample: the values of its smallest distinct digests, shape (values,)."""
     digests, values = np.empty(0, np.uint64), pa.array([], pa.string())
     for group in groups:
         table = _read(group, ["digest", "value"])
@@ -301,4 +269,4 @@ def merge_samples(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
         values = pa.concat_arrays([values, table["value"].combine_chunks()])
         kept = distinct_digests(digests)[1][:MOST_SAMPLED_VALUES]
         digests, values = digests[kept], values.take(pa.array(kept))
-    return digests, values
+    return values

@@ -28,7 +28,7 @@ from tasks.store.store import Artifact, Store
 from tasks.store.work import BucketWork, hold_work
 from tasks.store.work_folder import SPILL_FOLDER, FolderWork, check_pointer, clear_staging
 
-AFTER_PUBLICATION = ("runs", "shuffle_parts", "files", "bundles", "values_apart", "recounted", "tallies", "disclosed")
+AFTER_PUBLICATION = ("runs", "shuffle_parts", "files", "bundles", "recounted", "tallies", "disclosed")
 OF_ALL_CHUNKS = (
     "domain", "histogram", "sizes", "person_cells", "contributors", "samples", "census", "losses", "coded",
     "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "members",

@@ -11,10 +11,11 @@ import numpy as np
 from core.columns.domains import Domain, Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
+from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.lattice import BYTES_PER_CELL, BYTES_PER_CODE, LARGEST, Lattice
-from core.lattice.objectives import prices_of
+from core.lattice.objectives import LevelPrices, prices_of
 from core.lattice.search import Search, SearchResult
 from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.residual import Residual
@@ -85,16 +86,8 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
     method, objective = full_domain(job.method), full_domain(job.method).objective
     axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
-    if _branches(axes, first.node):
-        kept, persons = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), requirements.persons_of_cells(first)
-        effort = _nodes_allowed(method.effort, coding, first)
-        return BranchAndBound(
-            first, axes, requirements.promise, limit, objective, effort, kept, coding.sensitive, prices, persons, raise_if_withdrawn
-        ).run()
-    if method.root == "dense":
-        persons = requirements.persons_of_cells(first)
-        given = first, axes, requirements.promise, limit, objective, cells
-        return Search(*given, sensitive=coding.sensitive, prices=prices, persons=persons, report_progress=raise_if_withdrawn).run()
+    if _branches(axes, first.node) or method.root == "dense":
+        return _search_above(job, coding, requirements.promise, limit, first, requirements.persons_of_cells(first), prices)
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
@@ -139,17 +132,23 @@ def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residua
     Args:
         promise: The privacy requirements of every class.
     """
-    method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
-    axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
+    method, most = full_domain(job.method), floor(LIMIT * left.records)
+    weights = method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells, weights)
-    given = left.cells, axes, promise, most, method.objective
-    if _branches(axes, left.cells.node):
+    return _search_above(job, coding, promise, most, left.cells, left.persons, prices)
+
+
+def _search_above(
+    job: Job, coding: Coding, promise: Promise, most: int, root: Histogram, persons: CellPersons | None, prices: LevelPrices | None
+) -> SearchResult | None:
+    """Search the nodes above one root, all of them or by branch and bound; return the best, or None."""
+    method, memory, axes = full_domain(job.method), memory_for_cells(job), searched_axes(job, coding)
+    given = root, axes, promise, most, method.objective
+    more = coding.sensitive, prices, persons, raise_if_withdrawn
+    if _branches(axes, root.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
-        return BranchAndBound(
-            *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.persons, raise_if_withdrawn
-        ).run()
-    cells = memory // BYTES_PER_CELL
-    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, persons=left.persons, report_progress=raise_if_withdrawn).run()
+        return BranchAndBound(Evaluations(*given, kept, *more, effort=_nodes_allowed(method.effort, coding, root))).run()
+    return Search(*given, memory // BYTES_PER_CELL, *more).run()
 
 
 def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:

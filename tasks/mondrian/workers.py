@@ -40,7 +40,7 @@ from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_undeclared_table
-from tasks.writing.people import people_table, write_fragment_members, write_people
+from tasks.writing.people import people_table, write_fragment_members
 from tasks.writing.rewriting import additional_columns, write_class_records, write_output_file
 
 
@@ -183,7 +183,7 @@ def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.T
     table = pa.concat_tables(people)
     table = table.set_column(0, "class", pc.add(table["class"], first))
     return {
-        "people": store.make("people", key, ".parquet", lambda path: write_people(path, table)),
+        "people": store.make("people", key, ".parquet", partial(write_undeclared_table, table)),
         "classes": store.make("classes", key, ".parquet", partial(write_undeclared_table, listed)),
     }
 

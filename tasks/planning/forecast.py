@@ -16,6 +16,7 @@ from core.columns.coding import PackedWords
 from core.columns.domains import Domain, Node
 from core.histograms.cells import packing_of, roll_up
 from core.histograms.histogram import Histogram, count_cells
+from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
@@ -174,7 +175,7 @@ def _best_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> S
     root = roll_up(sample, Lattice.allowed(axes).root, coding.axes[: len(axes)])
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(sensitive), left=root)
     if Lattice.allowed(axes).nodes > LARGEST:
-        return BranchAndBound(root, axes, promise, most, objective, EFFORT, sensitive=sensitive, prices=prices).run()
+        return BranchAndBound(Evaluations(root, axes, promise, most, objective, effort=EFFORT, sensitive=sensitive, prices=prices)).run()
     return Search(root, axes, promise, most, objective, sensitive=sensitive, prices=prices).run()
 
 

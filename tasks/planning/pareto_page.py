@@ -88,7 +88,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
 
         def search(most: int) -> Search:
             """Return the search for the best node that suppresses at most so many records."""
-            return Search(histogram, axes, promise, most, "gcp", cells, None, None, coding.sensitive, prices, persons)
+            return Search(histogram, axes, promise, most, "gcp", cells, coding.sensitive, prices, persons)
 
         found = find_pareto_nodes(search, coding.records, len(coding.hierarchies))
     return worded_pareto_front(job, coding, found)

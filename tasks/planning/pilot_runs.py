@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from core.clustering.merged_classes import RecordRecoding
 from core.columns.coding import Coder
 from core.columns.column_types import normalised
 from core.columns.domains import Domain
@@ -186,15 +187,40 @@ class SampleColumns:
         return self._read[key]
 
 
-class _Sample(NamedTuple):
-    """The sample as a run would read it: job, coding, and the columns of its axes."""
+@dataclass(frozen=True, eq=False)
+class CodedPeople:
+    """A sample of people as columns, with domains and hierarchies of a job over the sample.
+
+    Attributes:
+        coding: Domains and hierarchies over the sample.
+        columns: The values of each QID, then of each sensitive column that a promise looks at, each of shape (people,).
+    """
 
     job: Job
     coding: Coding
     columns: list[pa.Array]
 
+    @property
+    def people(self) -> int:
+        """Return the number of people."""
+        return len(self.columns[0])
 
-def _sample(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], pa.Array], folder: Path) -> _Sample:
+    def histogram(self) -> Histogram:
+        """Return the histogram of the sample's cells at the finest node."""
+        coder = CellCoder.at(self.coding, self.coding.finest)
+        words = coder.cells(self.columns)
+        counts = np.ones(len(words[0]), np.int64)
+        return Histogram(self.coding.finest, coder.packing, *count_cells(words, coder.packing.product, counts))
+
+    def recode_records(self) -> RecordRecoding:
+        """Return the recoding of the sample's records by the job's method."""
+        domains = (*self.coding.domains, *self.coding.sensitive)
+        codes = [Coder(domain).code(column) for domain, column in zip(domains, self.columns, strict=True)]
+        records = JobRecords.of(self.coding, codes, record_hashes([], self.people), None, (self.people,))
+        return recode_with_method(self.job, self.coding, records)[0]
+
+
+def _sample(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], pa.Array], folder: Path) -> CodedPeople:
     job = load_job(GivenJob(text, folder))
     qids = job.columns.quasi_identifiers
     # Where persons are named the sample has one record of each, so that records are persons.
@@ -205,7 +231,7 @@ def _sample(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], p
     coding = Coding(domains, hierarchies, ("trial", uuid4().hex), tuple(_numbered(*one) for one in published.items()))
     # All of them as one class must keep what is asked.
     check_promise(job, coding)
-    return _Sample(job, coding, [*(values for _, values in read), *published.values()])
+    return CodedPeople(job, coding, [*(values for _, values in read), *published.values()])
 
 
 def _numbered(name: str, numbers: pa.Array) -> Domain:
@@ -217,10 +243,10 @@ def _numbered(name: str, numbers: pa.Array) -> Domain:
 def _lost(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], pa.Array], folder: Path, qids: int) -> dict[str, float]:
     """Return the GCP of each method on the sample; empty if the draft does not fit the values."""
     try:
-        job, coding, columns = _sample(sample, text, sensitive_codes, folder)
-        cells = _cells(coding, columns)
+        coded = _sample(sample, text, sensitive_codes, folder)
+        cells = coded.histogram()
         ways = TRIED if qids <= MOST_LEVELS else TRIED[1:]
-        return {WRITE[way]: expected_gcp(job, coding, way, cells) for way in ways}
+        return {WRITE[way]: expected_gcp(coded.job, coded.coding, way, cells) for way in ways}
     except (SkaldError, duckdb.Error):
         # A draft is a draft: its run will say in a sentence what is wrong with it.
         return {}
@@ -229,16 +255,6 @@ def _lost(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], pa.
 def _clustered(sample: SampleColumns, text: str, sensitive_codes: Callable[[str], pa.Array], folder: Path) -> float | None:
     """Return the GCP of k-member clustering on the sample; None if it cannot be tried."""
     try:
-        job, coding, columns = _sample(sample, text, sensitive_codes, folder)
-        codes = [Coder(domain).code(column) for domain, column in zip((*coding.domains, *coding.sensitive), columns, strict=True)]
-        records = JobRecords.of(coding, codes, record_hashes([], len(codes[0])), None, (len(codes[0]),))
-        return float(recode_with_method(job, coding, records)[0].loss["gcp"])
+        return float(_sample(sample, text, sensitive_codes, folder).recode_records().loss["gcp"])
     except (SkaldError, duckdb.Error):
         return None
-
-
-def _cells(coding: Coding, columns: Sequence[pa.Array]) -> Histogram:
-    node = coding.finest
-    coder = CellCoder.at(coding, node)
-    words = coder.cells(columns)
-    return Histogram(node, coder.packing, *count_cells(words, coder.packing.product, np.ones(len(words[0]), np.int64)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -123,8 +123,8 @@ def refusal_words(settings: AttackSettings | None, policy: Policy | None) -> str
     return "the job (attacks.refuse)" if settings and settings.refuse else ""
 
 
-def with_attacks(manifest: Manifest, played: PlayedAttacks | None, *, refused: bool) -> Manifest:
-    """Return a copy of a manifest with the attack figures that may be published, if attacks were run.
+def attack_fields(manifest: Manifest | TablesManifest, played: PlayedAttacks | None, *, refused: bool) -> dict[str, Any]:
+    """Return a manifest's fields on the attacks that may be published; none if no attacks were run.
 
     Args:
         manifest: Says what earlier releases tell together with this one.
@@ -132,11 +132,11 @@ def with_attacks(manifest: Manifest, played: PlayedAttacks | None, *, refused: b
         refused: Whether the job refuses releases that tell more together with earlier ones.
     """
     if played is None:
-        return manifest
+        return {}
     from tasks.attacks.release_attack import earlier_attacks  # noqa: PLC0415
 
     earlier = earlier_attacks(manifest.overlaps or (), manifest.joined or (), refused=refused)
-    return manifest.model_copy(update={"attacks": (*played.published, *earlier), "attacked": played.basis})
+    return {"attacks": (*played.published, *earlier), "attacked": played.basis}
 
 
 def _played(run: Run, settings: AttackSettings, written: Written, source: ChunkedSource) -> PlayedAttacks:

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
-from schemas.errors.refusals import OverlapError
 from schemas.errors.storage import AfterPublicationError, PeopleLostError
 from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import ClaimedLevels, Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms, Unreported
 from tasks.composition.earlier import KnownRecords
-from tasks.composition.overlaps import overlaps_of, register_release
-from tasks.composition.pseudonym_families import Joining, join_releases
-from tasks.composition.registry import ReleaseRegistry, open_registry
+from tasks.composition.overlaps import ComparedRecords, compared_records
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
 from tasks.counting.coding import forget_large_coding
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
@@ -29,7 +26,7 @@ from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed_manifest
-from tasks.publication.disclosures import attack_written, check_linked, check_untreated, disclosed_by, with_attacks
+from tasks.publication.disclosures import attack_fields, attack_written, check_linked, check_untreated, disclosed_by
 from tasks.publication.outputs import check_output, examples_delivered
 from tasks.publication.recount_calls import ClassPersonArtifacts, Written
 from tasks.publication.recounts import recount_written
@@ -193,22 +190,15 @@ def _verified_and_published(
         "policy": run.policy.digest if run.policy else None,
         "replay_of": job.replay.name if job.replay else None,
     }
-    # Until the release is there, so that of two runs at once one knows of the other.
-    with open_registry(job) as registry:
-        with run.phase("overlaps"):
-            joining = (
-                _joined(run, source, written, registry, ClassPersonArtifacts(people.people, people.classes)) if registry else Joining()
-            )
-            with _withdrawn_if_refused(joining):
-                related = overlaps_of(known, release, registry, joining.joined)
-        reported = related["overlaps"] and tuple(one.reported() for one in related["overlaps"])
-        manifest = describe(written.files, counted).model_copy(update=own | related | {"overlaps": reported})
-        manifest = with_attacks(manifest, played, refused=job.overlaps == "refuse")
+    kept = ClassPersonArtifacts(people.people, people.classes)
+    with compared_records(known, release, lambda: disclosed_by(run, written, source.payload, kept)) as compared:
+        manifest = describe(written.files, counted).model_copy(update=own | compared.reported)
+        manifest = manifest.model_copy(update=attack_fields(manifest, played, refused=job.overlaps == "refuse"))
         if run.untold:
             source_attacks = played.source if played else ()
-            others = {"repeats": repeats, "overlaps": related["overlaps"] or (), "attacks": source_attacks}
+            others = {"repeats": repeats, "overlaps": compared.figures["overlaps"] or (), "attacks": source_attacks}
             run.untold = run.untold.model_copy(update=others)
-        manifest = _finished(known, target, staging, manifest, counted, people, registry, written, publication, joining)
+        manifest = _finished(compared, target, staging, manifest, counted, people, written, publication)
     publication.undone = LEFTOVER_NAMES
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
     publication.undone = "Prefect's server could not be told of it"
@@ -235,19 +225,17 @@ def _written(
 
 
 def _finished(
-    known: KnownRecords,
+    compared: ComparedRecords,
     target: Target,
     staging: Path,
     manifest: Manifest,
     counted: Recount,
     people: WrittenPersons,
-    registry: ReleaseRegistry | None,
     written: Written,
     publication: Publication,
-    joining: Joining,
 ) -> Manifest:
     """Write report and manifest, and publish the release; return the published manifest."""
-    run, source = known.run, known.source
+    known, run, source = compared.known, compared.known.run, compared.known.source
     job = run.job
 
     def examples(manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
@@ -258,37 +246,21 @@ def _finished(
     def finish() -> Manifest:
         whole = complete_staging(job, staging, manifest, counted, examples)
         # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
-        parts, digested = (known.parts(known.digested), known.digested_kinds) if registry else ((), None)
+        parts, digested = (known.parts(known.digested), known.digested_kinds) if compared.registry else ((), None)
         write_entry(run, whole, source, people, parts, digested)
-        entry = register_release(known, whole.release, registry, joining.families) if registry else None
+        entry = compared.register(whole.release)
         # So that whoever goes on from here on another machine knows of it, and nothing is published by a run that was taken over.
         run.work.keep()
         run.work.check()
         target.publish(staging, whole.release, run.work)
         _keep_untold(run)
         publication.undone = "the registry of the folder of jobs could not be written, so that others know of it only while it is there"
-        if registry and entry:
-            registry.record_publication(entry)
-            joining.commit()
+        compared.record_publication(entry)
         publication.undone = "its run could not be ended"
         return whole
 
     # The rename happened or did not, and the next run sees which.
     return step_here("publish", "publish", finish, lineage_of(job, manifest), once=True)
-
-
-def _joined(run: Run, source: ChunkedSource, written: Written, registry: ReleaseRegistry, kept: ClassPersonArtifacts) -> Joining:
-    """Return the earlier releases that a release's pseudonyms join it to."""
-    return join_releases(run, source, written.release, registry, disclosed_by(run, written, source.payload, kept))
-
-
-@contextmanager
-def _withdrawn_if_refused(joining: Joining) -> Iterator[None]:
-    try:
-        yield
-    except OverlapError:
-        joining.withdraw()
-        raise
 
 
 def _keep_untold(run: Run) -> None:

@@ -7,17 +7,15 @@ The other releases may be of one table or of several.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.composition.pseudonym_sets import ShownTable, disclosed_persons_sql, row_digests_sql
-from schemas.errors.refusals import OverlapError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job, hierarchy_digests
 from schemas.registry.treatment_kinds import treatment_kind
@@ -27,9 +25,7 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import may_publish_count
 from schemas.release.increments import Overlap, PersonsOverlap
 from tasks.composition.earlier import Columns, KnownRecords
-from tasks.composition.overlaps import overlaps_of, register_release
-from tasks.composition.pseudonym_families import Disclosed, Joining, join_releases
-from tasks.composition.registry import Registered, ReleaseRegistry, open_registry
+from tasks.composition.pseudonym_families import Disclosed
 from tasks.composition.release_history import STEP, Entry, promises_by_column, save_entry
 from tasks.counting.contents import DigestedColumns, Sketches, sketches_of
 from tasks.counting.domains import axis_names
@@ -51,76 +47,6 @@ from tasks.store.database import connect, literal, quote
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import KeptRecords
-
-
-@dataclass
-class ComparedTables:
-    """A release's manifest fields on earlier releases, its persons, and the locked registry.
-
-    Attributes:
-        known: Its persons.
-        registry: The registry; None for a release that is made to be counted and removed again.
-        joining: What its pseudonyms join it to.
-        stated: What its manifest says of earlier releases.
-    """
-
-    known: ComparablePersons
-    registry: ReleaseRegistry | None
-    joining: Joining
-    stated: dict[str, Any]
-
-    def enter(self, manifest: TablesManifest) -> Registered | None:
-        """Write history and registry entries of a release before publication; None without a registry.
-
-        The entry counts only once the release is published. None is returned where there is no registry.
-        """
-        if self.registry is None:
-            return None
-        known, job = self.known, self.known.run.job
-        entry = Entry(
-            release=manifest.release,
-            files=tuple((file.name, file.digest, file.rows) for file in known.source.files),
-            chunks=(),
-            names=tuple(axis_names(job)),
-            hierarchies=hierarchy_digests(job),
-            settings="",
-            recoded=None,
-            code=STEP.key(),
-            parts=() if known.unmeasured else tuple(known.parts(known.digested)),
-            digested=known.digested_kinds,
-            promised=promises_by_column(job),
-            means=(),
-            untold=known.unmeasured,
-            seal=manifest.seal,
-        )
-        save_entry(entry, known.run.store)
-        return register_release(known, manifest.release, self.registry, self.joining.families)
-
-    def record_publication(self, entry: Registered | None) -> None:
-        """Record the publication in the registry and commit pseudonym indexes; nothing without an entry."""
-        if self.registry and entry:
-            self.registry.record_publication(entry)
-            self.joining.commit()
-
-
-@contextmanager
-def compared_tables(persons: ComparablePersons, shown: ShownTables) -> Iterator[ComparedTables]:
-    """Compare a release with earlier ones, raise if refused; yield results with the registry locked.
-
-    The registry stays locked, so that of two releases at once one knows of the other.
-    """
-    with open_registry(persons.run.job) as registry:
-        joining = Joining()
-        with persons.run.phase("overlaps"):
-            if registry:
-                joining = join_releases(persons.run, persons.source, shown.release, registry, disclosed_by_tables(shown))
-            try:
-                said = overlaps_of(persons, shown.release, registry, joining.joined)
-            except OverlapError:
-                joining.withdraw()
-                raise
-        said["overlaps"] = said["overlaps"] and tuple(one.reported() for one in said["overlaps"])
-        yield ComparedTables(persons, registry, joining, said)
 
 
 @dataclass(frozen=True)
@@ -252,6 +178,27 @@ class ComparablePersons(KnownRecords):
             raise UnmeasuredError(reason)
         contents, sets = self.digest_tables(columns)
         return [KeptRecords(files=(), members=PERSON_CLASSES.result(self.rows, self.histories), contents=contents, sets=sets)]
+
+    def write_entry(self, manifest: TablesManifest) -> None:
+        """Write a release's history entry before publication; it counts only once the release is published."""
+        job = self.run.job
+        entry = Entry(
+            release=manifest.release,
+            files=tuple((file.name, file.digest, file.rows) for file in self.source.files),
+            chunks=(),
+            names=tuple(axis_names(job)),
+            hierarchies=hierarchy_digests(job),
+            settings="",
+            recoded=None,
+            code=STEP.key(),
+            parts=() if self.unmeasured else tuple(self.parts(self.digested)),
+            digested=self.digested_kinds,
+            promised=promises_by_column(job),
+            means=(),
+            untold=self.unmeasured,
+            seal=manifest.seal,
+        )
+        save_entry(entry, self.run.store)
 
     def digest_tables(self, columns: DigestedColumns) -> tuple[Artifact, Artifact]:
         """Return the artefacts of the persons' digests and of their value sets, stored or made."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError
@@ -19,17 +19,18 @@ from schemas.relational.table_jobs import lasting_key, tables_digest, tables_pro
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import PublishedFile
 from schemas.release.terms import NOT_FOR_NODES
+from tasks.composition.overlaps import compared_records
 from tasks.composition.release_history import forget_older, oldest_release_kept
 from tasks.engine.progress import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
-from tasks.publication.disclosures import check_untreated_tables, refusal_words
+from tasks.publication.disclosures import attack_fields, check_untreated_tables, refusal_words
 from tasks.publication.staging import signer_of, write_signed_documents
 from tasks.publication.target import job_target
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.tables import WrittenTables, recount_tables
 from tasks.relational.contents import NumberedHistories
-from tasks.relational.earlier_releases import ComparablePersons, ComparedTables, ShownTables, compared_tables
+from tasks.relational.earlier_releases import ComparablePersons, ShownTables, disclosed_by_tables
 from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables
@@ -40,6 +41,9 @@ from tasks.source.sources import check_unchanged
 from tasks.store.files import apply_user_umask, flush
 from tasks.store.keys import secret_of
 from tasks.store.store import Artifact
+
+if TYPE_CHECKING:
+    from tasks.attacks.release_attack import PlayedAttacks
 
 
 @dataclass(frozen=True)
@@ -123,17 +127,20 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
         for table in given.tables.values():
             check_unchanged(table.table.source)
     check_untreated_tables(run, counted)
-    attacks = _attacked(given, staged, staging)
+    played = _attacked(given, staged, staging)
     digests = tuple(file.sha256 for file in staged)
     known = ComparablePersons.of(given, counted.persons, NumberedHistories(numbered, digests))
     shown = ShownTables(known.run, given.job, files_by_table(staged, staging, given.job.tables), digests, given.release)
-    with compared_tables(known, shown) as compared:
-        manifest = _manifest(given, outcome, staged, counted).model_copy(update=_with_earlier(attacks, compared) | compared.stated)
+    with compared_records(known, given.release, lambda: disclosed_by_tables(shown)) as compared:
+        manifest = _manifest(given, outcome, staged, counted).model_copy(update=compared.reported)
+        manifest = manifest.model_copy(update=attack_fields(manifest, played, refused=given.job.overlaps == "refuse"))
 
         def finish() -> TablesManifest:
             made = manifest.model_copy(update={"created": datetime.now(UTC).isoformat(timespec="microseconds")})
             whole = write_signed_documents(run.job, staging, made, report_texts(made), report_code_of_tables())
-            entry = compared.enter(whole)
+            if compared.registry:
+                known.write_entry(whole)
+            entry = compared.register(whole.release)
             run.work.keep()
             run.work.check()
             job_target(run.job).publish(staging, given.release, run.work, staged)
@@ -164,31 +171,21 @@ def _recounted(given: ReleasedTables, staged: list[PublishedFile], staging: Path
     return recount_tables(written, given.run.spill, f"release '{given.release}'", histories)
 
 
-def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> dict[str, Any]:
-    """Attack the staged tables; return the manifest's entries on attacks, none if the job turned them off."""
+def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path) -> PlayedAttacks | None:
+    """Attack the staged tables and return the figures; None if the job turned attacks off."""
     run, settings = given.run, given.job.attacks
     if settings is None:
-        return {}
+        return None
     # Loads what no run needs whose job turned attacks off.
     from tasks.attacks.joined_tables import attack_tables, basis_of_tables  # noqa: PLC0415
+    from tasks.attacks.release_attack import PlayedAttacks  # noqa: PLC0415
 
     files = files_by_table(staged, staging, given.job.tables)
     with run.phase("attacks"):
         played = step_here("attacks", "attack", lambda: attack_tables(given.job, files, run.spill, f"release '{given.release}'"))
     if (by := refusal_words(settings, run.policy)) and (broken := broken_attacks(played)):
         raise AttackError.broken([attacks_sentence(one) for one in broken], by)
-    return {"attacks": played, "attacked": basis_of_tables(settings)}
-
-
-def _with_earlier(attacks: dict[str, Any], compared: ComparedTables) -> dict[str, Any]:
-    """Return the manifest's entries on attacks, extended by the attacks that use earlier releases."""
-    if not attacks:
-        return {}
-    from tasks.attacks.release_attack import earlier_attacks  # noqa: PLC0415 - as above
-
-    said = compared.stated
-    refused = compared.known.run.job.overlaps == "refuse"
-    return attacks | {"attacks": (*attacks["attacks"], *earlier_attacks(said["overlaps"] or (), said["joined"] or (), refused=refused))}
+    return PlayedAttacks(played, (), basis_of_tables(settings))
 
 
 def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[PublishedFile], counted: TablesRecount) -> TablesManifest:

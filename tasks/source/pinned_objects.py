@@ -41,23 +41,12 @@ class _SmallObject(io.RawIOBase):
         self._at = begin + offset
         return self._at
 
-    def tell(self) -> int:
-        """Return the position."""
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Read a range of the object as it was listed, or raise an error."""
-        content = content_of(self._address, self._stat)
-        end = len(content) if size is None or size < 0 else self._at + size
-        found = content[self._at : end]
-        self._at += len(found)
-        return found
-
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer."""
-        content = self.read(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
+        """Read a range of the object as it was listed into a buffer, or raise an error."""
+        found = content_of(self._address, self._stat)[self._at : self._at + len(buffer)]
+        buffer[: len(found)] = found
+        self._at += len(found)
+        return len(found)
 
 
 class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types

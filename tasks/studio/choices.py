@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from math import floor
 from typing import NamedTuple
@@ -13,11 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.coding import Coder
 from core.columns.column_types import is_text
 from core.columns.domains import Node
 from core.hierarchies.hierarchy import build_hierarchy
-from core.histograms.histogram import Histogram, count_cells
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import prices_of
 from core.lattice.pareto_front import find_pareto_nodes
@@ -25,61 +23,22 @@ from core.lattice.search import Search
 from core.mondrian.recoding import total_losses
 from core.mondrian.replay import recode_cells
 from core.recoding.recoding import recode
-from core.recoding.release_order import record_hashes
 from core.units.class_table import table_at
 from schemas.errors.base import PrivacyError, SkaldError
 from schemas.job.job import Job
 from schemas.job.method import METHODS, full_domain
 from schemas.job.record_methods import KMemberMethod, MondrianMethod
-from tasks.counting.coding import CellCoder, Coding
+from tasks.counting.coding import Coding
 from tasks.lattice.promises import named_node, promise_of, searched_axes
 from tasks.mondrian.cells import cutting_of
 from tasks.planning.pareto_page import ParetoFront, worded_pareto_front
-from tasks.records.coding import JobRecords
-from tasks.records.recodings import recode_with_method
+from tasks.planning.pilot_runs import CodedPeople
 from tasks.studio.sample import PeopleSample, value_text
 
 MOST_NODES = 40_000
 """The most nodes of a lattice that is searched while the page waits."""
 MOST_EFFORT, FEWEST_TRIED = 12_000_000, 400
 """People times quasi-identifiers to the power of three, which is about what clustering costs, and people that are tried in any case."""
-
-
-@dataclass(frozen=True, eq=False)
-class CodedPeople:
-    """A sample of people as columns, with domains and hierarchies of a job over the sample.
-
-    Attributes:
-        coding: Domains and hierarchies over the sample.
-        columns: The values of each QID, then of each sensitive column that a promise looks at, each of shape (people,).
-    """
-
-    job: Job
-    coding: Coding
-    columns: list[pa.Array]
-
-    @property
-    def people(self) -> int:
-        """Return the number of people."""
-        return len(self.columns[0])
-
-    def affordable(self) -> CodedPeople:
-        """Return an evenly spaced subsample, small enough for slow methods, or the sample itself.
-
-        The page waits for them. The order of the sample carries no information.
-        """
-        most = max(MOST_EFFORT // max(len(self.coding.hierarchies), 1) ** 3, FEWEST_TRIED)
-        if self.people <= most:
-            return self
-        places = pa.array(np.linspace(0, self.people - 1, most).round().astype(np.int64))
-        return CodedPeople(self.job, self.coding, [column.take(places) for column in self.columns])
-
-    def histogram(self) -> Histogram:
-        """Return the histogram of the sample's cells at the finest node."""
-        coder = CellCoder.at(self.coding, self.coding.finest)
-        words = coder.cells(self.columns)
-        counts = np.ones(len(words[0]), np.int64)
-        return Histogram(self.coding.finest, coder.packing, *count_cells(words, coder.packing.product, counts))
 
 
 class MethodPoint(NamedTuple):
@@ -142,13 +101,25 @@ def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
     return worded_pareto_front(job, coding, find_pareto_nodes(search, coded.people, len(coding.hierarchies)))
 
 
+def affordable_people(coded: CodedPeople) -> CodedPeople:
+    """Return an evenly spaced subsample, small enough for slow methods, or the sample itself.
+
+    The page waits for them. The order of the sample carries no information.
+    """
+    most = max(MOST_EFFORT // max(len(coded.coding.hierarchies), 1) ** 3, FEWEST_TRIED)
+    if coded.people <= most:
+        return coded
+    places = pa.array(np.linspace(0, coded.people - 1, most).round().astype(np.int64))
+    return replace(coded, columns=[column.take(places) for column in coded.columns])
+
+
 def method_points(coded: CodedPeople) -> list[MethodPoint]:
     """Run methods other than full-domain recoding on a sample; return loss, suppression and risk of each.
 
     These are the job's own method, cuts, and clustering.
     """
     own = coded.job.method
-    coded = coded.affordable()
+    coded = affordable_people(coded)
     asked: list[tuple[str, dict[str, object], bool]] = []
     if own.name != "skald":
         said = {key: value for key, value in own.model_dump(mode="json", exclude_unset=True).items() if key != "name"}
@@ -162,12 +133,12 @@ def method_points(coded: CodedPeople) -> list[MethodPoint]:
 
 def _point(coded: CodedPeople, name: str, said: dict[str, object], own: bool) -> MethodPoint:
     """Run one method on a sample and return its loss, suppression and risk."""
-    job, words = coded.job, METHODS[name].words
+    words = METHODS[name].words
     if not own:
         method = MondrianMethod(name="mondrian", score="ncp") if name == "mondrian" else KMemberMethod(name="kmember")
-        job = job.model_copy(update={"method": method})
+        coded = replace(coded, job=coded.job.model_copy(update={"method": method}))
     try:
-        made = sample_classes(CodedPeople(job, coded.coding, coded.columns), None)
+        made = sample_classes(coded, None)
     except SkaldError as error:
         return MethodPoint(name, words, said, None, 0.0, 0.0, own, coded.people, str(error))
     released = int(made.sizes.sum())
@@ -189,10 +160,7 @@ def sample_classes(coded: CodedPeople, node: Node | None) -> SampleClasses:
         recoding, published = recode_cells(cutting_of(job, coding), cells)
         losses = total_losses([published.losses], len(coding.hierarchies), job.privacy.k, coded.people)
         return SampleClasses(recoding.labels, recoding.sizes, float(losses["gcp"]), 0)
-    domains = (*coding.domains, *coding.sensitive)
-    codes = [Coder(domain).code(column) for domain, column in zip(domains, coded.columns, strict=True)]
-    records = JobRecords.of(coding, codes, record_hashes([], coded.people), None, (coded.people,), None if coding.sensitive else ())
-    made = recode_with_method(job, coding, records)[0]
+    made = coded.recode_records()
     return SampleClasses(made.labels, made.sizes, float(made.loss["gcp"]), made.suppressed)
 
 

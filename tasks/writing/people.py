@@ -21,6 +21,7 @@ from schemas.reading.model import FrozenModel
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
 from tasks.store.store import Artifact
+from tasks.store.tables import write_undeclared_table
 
 
 class WrittenPersons(NamedTuple):
@@ -65,7 +66,7 @@ def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> i
         path: The file to write.
     """
     classes, beside = assigned
-    return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside))
+    return write_undeclared_table(people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside), path)
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
@@ -115,12 +116,6 @@ def people_table(
 def _value_names(columns: int) -> list[str]:
     """Return the names ``value_0`` … of so many sensitive columns."""
     return [f"value_{number}" for number in range(columns)]
-
-
-def write_people(path: Path, table: pa.Table) -> int:
-    """Write a table of persons to a Parquet file; return its number of rows."""
-    pq.write_table(table, path, compression="lz4", write_statistics=False)
-    return len(table)
 
 
 class KeptRecords(FrozenModel):

@@ -83,7 +83,7 @@ CASES: dict[str, Case] = {
         r.integers(-(2**62), 2**62, 5)[r.integers(0, 5, n)], slots(8), int(r.integers(1, 8))
     ),
     "core.columns.kernels.add_numbers": lambda r, n: (r.integers(0, 30, n), counts(r, n), np.ones(30, np.int64)),
-    "core.columns.kernels.count_numbers": lambda r, n: (r.integers(0, 30, n).astype(np.int32), np.ones(30, np.int64)),
+    "core.columns.kernels.count_numbers": lambda r, n: (r.integers(-3, 30, n).astype(np.int32), np.ones(30, np.int64)),
     "core.columns.kernels.entries_at": lambda r, n: (counts(r, 8, np.uint8), r.integers(0, 8, n).astype(np.int32)),
     "core.columns.kernels.occupied": lambda r, n: (r.integers(0, 3, n),),
     "core.columns.kernels.unpack_cells": lambda r, n: (r.integers(0, 30, n), np.array(SIZES), 1, np.zeros((n, 4), np.uint16)),
@@ -98,7 +98,6 @@ CASES: dict[str, Case] = {
     "core.histograms.kernels.occupied_counts": lambda r, n: (counts(r, n, np.int32),),
     "core.histograms.kernels.pack_counts": lambda r, n: (r.integers(5, 99, n), counts(r, n), 5, 4, np.ones(n + 2, np.int64)),
     "core.histograms.kernels.sum_packed": lambda r, n: (packed(r, n), 5, 4, np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)),
-    "core.recoding.classes.count_members": lambda r, n: (members(r, n)[0], np.ones(4, np.int64)),
     "core.recoding.classes.gather_members": members,
     "core.recoding.classes.count_distinct": distinct,
     "core.units.losses.add_classes": lambda r, n: (counts(r, n), r.integers(0, 2, n).astype(bool)),

@@ -62,7 +62,7 @@ def evaluations(draw: st.DrawFn, objective: str, effort: int = UNLIMITED) -> Eva
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
     qids = len(axes) - len(secret)
     prices = prices_of(objective, axes[:qids], example.domains[:qids], len(secret))
-    return Evaluations(histogram, axes, promise, most, objective, effort, 100, secret, prices)
+    return Evaluations(histogram, axes, promise, most, objective, effort=effort, most_cached_cells=100, sensitive=secret, prices=prices)
 
 
 def region(draw: st.DrawFn, nodes: Evaluations) -> tuple[Steps, Steps]:
@@ -149,7 +149,7 @@ def with_secret(rows: Sequence[Row], model: Promise, most: int, objective: str) 
     example = table(rows)
     axes = (*example.hierarchies[:-1], exact_hierarchy(example.domains[-1]))
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
-    return Evaluations(histogram, axes, model, most, objective, UNLIMITED, 100, [example.domains[-1]])
+    return Evaluations(histogram, axes, model, most, objective, effort=UNLIMITED, most_cached_cells=100, sensitive=[example.domains[-1]])
 
 
 @pytest.mark.parametrize(("objective", "value"), [("dm_star", 4**2 + 6**2), ("dm_all", 4**2 + 6**2), ("c_avg", 4)])
@@ -172,7 +172,7 @@ def test_a_tie_is_beaten_only_where_no_node_of_the_region_is_more_precise() -> N
     rows = [(0, 5), (1, 5), (2, 6), (3, 6)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
     example = Example(rows, domains, (built({"widths": [2, 100]}, domains[0]), built({"widths": [100]}, domains[1])))
-    nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, Promise(2), 0, "dm_star", UNLIMITED)
+    nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, Promise(2), 0, "dm_star", effort=UNLIMITED)
     # (1, 0) publishes the same classes as (1, 1) and is more precise; (0, 0) and (0, 1) fail, with a bound as high as that value.
     nodes.evaluate((1, 1))
     assert nodes.bound((0, 0), (1, 1)) == nodes.bound((0, 1), (1, 1)) == nodes.value
@@ -196,7 +196,7 @@ def test_nodes_that_are_forgotten_are_rolled_up_again_to_the_same() -> None:
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
     example = Example(rows, domains, tuple(built({"widths": [2, 100]}, domain) for domain in domains))
     with patch(BOUNDED_EVALUATIONS_KEPT_NODES, 4):
-        nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, Promise(2), 0, "dm_star", UNLIMITED)
+        nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, Promise(2), 0, "dm_star", effort=UNLIMITED)
         every = between(nodes.bottom, nodes.top)
         seen = [nodes.evaluate(steps) for steps in every]
         assert nodes.evaluate(every[-1]) is seen[-1]
@@ -210,7 +210,7 @@ def test_a_large_class_of_one_person_is_within_the_bound(objective: str, value: 
     domain = observed("q", values, pa.int64())
     people = People(Example([(one,) for one in values], (domain,), (built({"widths": [2]}, domain),)), [0] * 6 + [1, 2, 3, 4])
     nodes = Evaluations(
-        people.example.histogram((0,)), people.example.hierarchies, Promise(2), 6, objective, UNLIMITED, persons=people.persons((0,))
+        people.example.histogram((0,)), people.example.hierarchies, Promise(2), 6, objective, effort=UNLIMITED, persons=people.persons((0,))
     )
     seen = nodes.evaluate(nodes.bottom)
     assert (seen.value, seen.loss.suppressed) == (value, 6)
@@ -225,7 +225,7 @@ def test_what_is_suppressed_costs_what_the_search_of_the_whole_lattice_says(obje
     axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
     given_ = Example(rows, domains, axes).histogram((0, 0)), axes, Promise(2), most, objective
     prices = prices_of(objective, axes, domains)
-    whole, nodes = Search(*given_, prices=prices), Evaluations(*given_, UNLIMITED, 100, prices=prices)
+    whole, nodes = Search(*given_, prices=prices), Evaluations(*given_, effort=UNLIMITED, most_cached_cells=100, prices=prices)
     priced = 0
     for steps in between(nodes.bottom, nodes.top):
         if whole.evaluate(nodes.node(steps)).suppressed <= most:
@@ -250,7 +250,18 @@ def test_what_is_known_of_a_node_does_not_depend_on_which_cells_are_at_hand(obje
     persons = people.persons_of(root) if named else None
 
     def nodes() -> Evaluations:
-        return Evaluations(root, axes, promise, 20, objective, UNLIMITED, 1000, sensitive, prices, persons)
+        return Evaluations(
+            root,
+            axes,
+            promise,
+            20,
+            objective,
+            effort=UNLIMITED,
+            most_cached_cells=1000,
+            sensitive=sensitive,
+            prices=prices,
+            persons=persons,
+        )
 
     with patch(ROLLUPS_LARGE, 2):
         kept, differing = nodes(), 0

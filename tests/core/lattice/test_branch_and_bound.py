@@ -52,7 +52,9 @@ def searched(
 ) -> SearchResult | None:
     histogram = example.histogram(root or (0,) * len(example.hierarchies))
     most, prices = floor(limit * len(example.rows)), prices_of(objective, example.hierarchies, example.domains)
-    return BranchAndBound(histogram, example.hierarchies, Promise(k), most, objective, effort, cells, prices=prices).run()
+    return BranchAndBound(
+        Evaluations(histogram, example.hierarchies, Promise(k), most, objective, effort=effort, most_cached_cells=cells, prices=prices)
+    ).run()
 
 
 def value(loss: Losses | Loss, objective: str) -> float:
@@ -217,7 +219,9 @@ def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.Da
     histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
     prices = prices_of(objective, example.hierarchies, example.domains)
     with patch(BOUNDED_EVALUATIONS_MOST_READ_AGAIN, 0 if large else 1 << 18):
-        found = BranchAndBound(histogram, example.hierarchies, Promise(k), most, objective, UNLIMITED, prices=prices).run()
+        found = BranchAndBound(
+            Evaluations(histogram, example.hierarchies, Promise(k), most, objective, effort=UNLIMITED, prices=prices)
+        ).run()
     same(found, Search(histogram, example.hierarchies, Promise(k), most, objective, prices=prices).run())
 
 
@@ -233,7 +237,9 @@ def test_sensitive_values_are_looked_at_as_the_search_of_the_whole_lattice_does(
     model = Promise(data.draw(st.integers(1, 4)), (data.draw(models(secret.qid)),))
     most = floor(data.draw(LIMITS) * len(example.rows))
     prices = prices_of(objective, hierarchies, example.domains[:-1], 1)
-    found = BranchAndBound(histogram, axes, model, most, objective, UNLIMITED, 100, [secret], prices).run()
+    found = BranchAndBound(
+        Evaluations(histogram, axes, model, most, objective, effort=UNLIMITED, most_cached_cells=100, sensitive=[secret], prices=prices)
+    ).run()
     same(found, Search(histogram, axes, model, most, objective, sensitive=[secret], prices=prices).run())
 
 
@@ -259,7 +265,7 @@ def test_a_lattice_of_10_to_the_24_nodes_is_searched_to_the_end() -> None:
     rows = [(number,) * 40 for number in range(32)]
     domains = tuple(observed(f"qid {place}", list(range(32)), pa.int64()) for place in range(40))
     example = Example(rows, domains, tuple(built({"widths": [4, 8]}, domain) for domain in domains))
-    found = BranchAndBound(example.histogram((0,) * 40), example.hierarchies, Promise(4), 0, effort=2_000).run()
+    found = BranchAndBound(Evaluations(example.histogram((0,) * 40), example.hierarchies, Promise(4), 0, effort=2_000)).run()
     assert found is not None
     assert found.nodes == 4**40
     assert found.node == (1,) * 40
@@ -273,7 +279,7 @@ def test_walks_from_a_node_made_coarser_find_the_best_where_those_from_the_ends_
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(3))
     axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
     example = Example(rows, domains, axes)
-    nodes = Evaluations(example.histogram((0, 0, 0)), axes, Promise(3), 4, "dm_star", UNLIMITED, 100)
+    nodes = Evaluations(example.histogram((0, 0, 0)), axes, Promise(3), 4, "dm_star", effort=UNLIMITED, most_cached_cells=100)
     for _ in improve_by_walks(nodes):
         pass
     assert nodes.best is not None
@@ -286,7 +292,9 @@ def test_walks_that_look_at_the_value_alone_find_what_those_by_the_records_lost_
     rows: list[Row] = [tuple(drawn.integers(0, 8, 5).tolist()) for _ in range(60)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(5))
     axes = tuple(built({"widths": [2, 4]}, domain) for domain in domains)
-    nodes = Evaluations(Example(rows, domains, axes).histogram((0,) * 5), axes, Promise(3), 4, "dm_star", UNLIMITED, 100)
+    nodes = Evaluations(
+        Example(rows, domains, axes).histogram((0,) * 5), axes, Promise(3), 4, "dm_star", effort=UNLIMITED, most_cached_cells=100
+    )
     for _ in improve_by_walks(nodes):
         pass
     assert nodes.best is not None
@@ -308,7 +316,7 @@ def test_of_steps_that_lower_nothing_those_come_first_that_surely_lose_fewer_rec
     axes = (*(built({"widths": [2]}, domain) for domain in domains[:3]), exact_hierarchy(domains[3]))
     histogram = Example(rows, domains, axes).histogram((0,) * 4)
     promise = Promise(2, (RecursiveDiversity(domains[3].qid, Fraction(2), 2),))
-    nodes = Evaluations(histogram, axes, promise, 4, "c_avg", UNLIMITED, 100, [domains[3]])
+    nodes = Evaluations(histogram, axes, promise, 4, "c_avg", effort=UNLIMITED, most_cached_cells=100, sensitive=[domains[3]])
     assert dive(nodes, nodes.top, weight=weight) == (0, 1, 2, 0)
     assert nodes.best is not None
     assert nodes.best[-1] == (0, 1, 2, 0)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from core.columns.domains import Node
 from core.histograms.histogram import Histogram
+from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.objectives import prices_of
@@ -171,7 +172,7 @@ def test_nodes_that_tell_hidden_values_are_neither_chosen_nor_counted(
     assert found.unexamined or found.node == best
     mine = value(example, found.node, k, objective)
     assert sum(value(example, node, k, objective) < mine for node in passing) <= found.unexamined
-    branched = BranchAndBound(example.histogram(least), hidden, Promise(k), most_suppressed, objective, 1 << 40).run()
+    branched = BranchAndBound(Evaluations(example.histogram(least), hidden, Promise(k), most_suppressed, objective, effort=1 << 40)).run()
     assert branched is not None
     assert (branched.node, branched.nodes, branched.unexamined) == (best, len(allowed), 0)
     searched = Search(example.histogram(least), hidden, Promise(k), most_suppressed, objective, 1 << 40).run()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lattice.bounded_evaluations import ExpectedSquareSums
+from core.lattice.bounded_evaluations import Evaluations, ExpectedSquareSums
 from core.lattice.branch_and_bound import BranchAndBound
 from core.privacy.promise import Promise
 from tests.laws import tried
@@ -29,7 +29,7 @@ def test_the_optimum_is_found_and_proved_whatever_is_guessed(data: st.DataObject
     asked = iter(range(1 << 30))
     # Half of the guess makes room for what small cells add, which is taken off where it is asked for.
     with patch.object(ExpectedSquareSums, "between", lambda *_: guesses[next(asked) % len(guesses)] - 5_000):
-        found = BranchAndBound(histogram, example.hierarchies, Promise(k), most, objective, 1 << 40).run()
+        found = BranchAndBound(Evaluations(histogram, example.hierarchies, Promise(k), most, objective, effort=1 << 40)).run()
     best = best_node(example.rows, example.ladders, k, limit, objective)
     assert (found and found.node) == best
     assert found is None or (found.unexamined, found.gap) == (0, 0)

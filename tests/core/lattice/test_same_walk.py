@@ -11,6 +11,7 @@ import pytest
 
 from core.columns.domains import Domain, Node
 from core.histograms.histogram import Histogram
+from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.objectives import prices_of
@@ -46,7 +47,18 @@ def walked(objective: str) -> list[tuple[Node, int, int, float, float | None, di
     example, found = table_of(objective), []
     prices = prices_of(objective, example.hierarchies, example.domains)
     for effort in EFFORTS:
-        one = BranchAndBound(example.histogram((0,) * 4), example.hierarchies, Promise(3), 4, objective, effort, 100, prices=prices).run()
+        one = BranchAndBound(
+            Evaluations(
+                example.histogram((0,) * 4),
+                example.hierarchies,
+                Promise(3),
+                4,
+                objective,
+                effort=effort,
+                most_cached_cells=100,
+                prices=prices,
+            )
+        ).run()
         assert one is not None
         assert one.bound is not None
         gap, measured = one.gap and round(one.gap, 6), {name: round(share, 6) for name, share in one.measured.items()}
@@ -171,7 +183,7 @@ def test_a_weighted_cost_is_told_per_value_of_a_quasi_identifier() -> None:
     prices = prices_of("gcp", axes[:3], example.domains[:3], 1, weights=weights)
     given = root, axes, Promise(3, (DistinctDiversity("qid 3", 2),)), 4, "gcp"
     whole = Search(*given, sensitive=[example.domains[-1]], prices=prices).run()
-    branched = BranchAndBound(*given, sensitive=[example.domains[-1]], prices=prices).run()
+    branched = BranchAndBound(Evaluations(*given, sensitive=[example.domains[-1]], prices=prices)).run()
     assert whole is not None
     assert branched is not None
     assert branched.bound is not None
@@ -190,7 +202,10 @@ def searched_for_people(objective: str, *, secret: bool) -> list[tuple[Node, int
     promise = Promise(2, (DistinctDiversity("qid 3", 2),)) if secret else Promise(2)
     given = table.example.histogram(root), axes, promise, 4, objective
     more = {"sensitive": sensitive, "prices": prices, "persons": table.persons(root, 2)}
-    found = [Search(*given, **more).run(), *(BranchAndBound(*given, effort, 100, **more).run() for effort in (14, 1 << 40))]
+    found = [
+        Search(*given, **more).run(),
+        *(BranchAndBound(Evaluations(*given, effort=effort, most_cached_cells=100, **more)).run() for effort in (14, 1 << 40)),
+    ]
     return [(one.node, one.loss.suppressed, one.evaluated) for one in found if one]
 
 

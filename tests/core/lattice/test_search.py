@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from core.histograms.cells import Cells, fits_array, roll_up
 from core.histograms.projections import Bundles, LinearCounting, Projection
 from core.histograms.record_rollups import RecordRollUps
+from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.lattice import Lattice
 from core.lattice.node_classes import SuppressionPenalties
@@ -223,6 +224,10 @@ def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objec
     assert found is None or 0 <= found.evaluated <= found.nodes
 
 
+def branching(*given: Any, **more: Any) -> BranchAndBound:
+    return BranchAndBound(Evaluations(*given, **more))
+
+
 @given(st.data(), st.sampled_from(["dm_star", "dm_all", "c_avg", "precision", "gcp", "entropy"]), st.booleans())
 @tried(100)
 def test_a_node_that_publishes_nothing_is_never_chosen_while_another_publishes(data: st.DataObject, objective: str, branch: bool) -> None:
@@ -231,14 +236,14 @@ def test_a_node_that_publishes_nothing_is_never_chosen_while_another_publishes(d
     k = data.draw(st.integers(1, len(example.rows)))
     first, most = example.histogram((0,) * len(example.hierarchies)), len(example.rows)
     prices = prices_of(objective, example.hierarchies, example.domains)
-    search = BranchAndBound if branch else Search
+    search = branching if branch else Search
     found = search(first, example.hierarchies, Promise(k), most, objective, prices=prices).run()
     assert found is not None
     assert found.loss.suppressed < len(example.rows)
 
 
 @pytest.mark.parametrize("objective", ["precision", "gcp", "c_avg"])
-@pytest.mark.parametrize("search", [Search, BranchAndBound])
+@pytest.mark.parametrize("search", [Search, branching])
 def test_two_records_that_are_alone_are_published_together_though_both_may_be_suppressed(objective: str, search: Any) -> None:
     domain = observed("qid", [0, 1], pa.int64())
     example = Example([(0,), (1,)], (domain,), (built({"widths": [2]}, domain),))

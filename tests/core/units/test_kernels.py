@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from core.units.kernels import (
     add_weights,
     count_known_persons,
-    count_later,
     count_repeated_persons,
     distinct_pairs,
     drop_person_cells,
@@ -94,9 +93,6 @@ def test_who_was_there_before_is_known_in_every_class(persons: list[list[int]], 
             expected[number] += met or number in seen
             seen.add(number)
     assert known.tolist() == expected
-    later = np.zeros(CELLS, np.int64)
-    count_later(written(persons), later)
-    assert later.tolist() == [sum(cell in mine[1:] for mine in persons) for cell in range(CELLS)]
 
 
 def test_weights_of_cells_add_up_in_their_classes() -> None:

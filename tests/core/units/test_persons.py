@@ -56,6 +56,8 @@ def test_the_order_of_records_changes_nothing(records: list[tuple[int | None, in
 def test_persons_are_between_both_bounds_and_never_fewer_in_a_union(records: list[tuple[int | None, int]], classes: list[int]) -> None:
     persons, owners = persons_of(records), np.array(classes)
     parts = persons.per_cell
+    # Everybody has one first cell.
+    assert persons.least().sum() == len({person for person, _ in records if person is not None})
     for one, people in enumerate(people_in(records, classes)):
         mine = owners == one
         assert persons.least()[mine].sum() <= people <= parts[mine].sum()

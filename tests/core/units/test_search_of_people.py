@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Node
 from core.histograms.histogram import Histogram
+from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.objectives import prices_of
@@ -90,7 +91,7 @@ def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
     prices, most = prices_of(objective, hierarchies, table.example.domains), floor(limit * len(table.people))
     given_, persons = (table.example.histogram(root), hierarchies, Promise(k), most, objective), table.persons(root)
     whole = Search(*given_, prices=prices, persons=persons).run()
-    branched = BranchAndBound(*given_, UNLIMITED, 100, prices=prices, persons=persons).run()
+    branched = BranchAndBound(Evaluations(*given_, effort=UNLIMITED, most_cached_cells=100, prices=prices, persons=persons)).run()
     assert (whole and (whole.node, whole.loss)) == (branched and (branched.node, branched.loss))
 
 
@@ -102,9 +103,17 @@ def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit
     root = (0,) * len(table.example.hierarchies)
     with patch(ROLLUPS_LARGE, 2):
         found = BranchAndBound(
-            table.example.histogram(root), table.example.hierarchies, Promise(k), floor(limit * len(table.people)), objective,
-            UNLIMITED, cells, persons=table.persons(root, 2),
-        ).run()  # fmt: skip
+            Evaluations(
+                table.example.histogram(root),
+                table.example.hierarchies,
+                Promise(k),
+                floor(limit * len(table.people)),
+                objective,
+                effort=UNLIMITED,
+                most_cached_cells=cells,
+                persons=table.persons(root, 2),
+            )
+        ).run()
     check(found, table, k, limit, objective)
 
 
@@ -118,7 +127,16 @@ def test_an_effort_that_ends_never_claims_more_than_it_knows(
     root = (0,) * len(table.example.hierarchies)
     most = floor(limit * len(table.people))
     branching = BranchAndBound(
-        table.example.histogram(root), table.example.hierarchies, Promise(k), most, objective, effort, 100, persons=table.persons(root)
+        Evaluations(
+            table.example.histogram(root),
+            table.example.hierarchies,
+            Promise(k),
+            most,
+            objective,
+            effort=effort,
+            most_cached_cells=100,
+            persons=table.persons(root),
+        )
     )
     found, best = branching.run(), best_node(*oracle(table), k, limit, objective)
     if found is None or best is None:
@@ -200,7 +218,11 @@ def test_the_best_node_keeps_l_where_everybody_counts_once_for_each_value(
     root = (0,) * len(axes)
     model, histogram, persons = Promise(k, (of_column,)), table.example.histogram(root), table.persons(root, 2)
     if branched:
-        found = BranchAndBound(histogram, axes, model, most, "dm_star", UNLIMITED, 50, [domain], persons=persons).run()
+        found = BranchAndBound(
+            Evaluations(
+                histogram, axes, model, most, "dm_star", effort=UNLIMITED, most_cached_cells=50, sensitive=[domain], persons=persons
+            )
+        ).run()
     else:
         found = Search(histogram, axes, model, most, sensitive=[domain], persons=persons).run()
     costs = {node: suppressed(table, node, k, least, kind) for node in all_nodes(table.example.ladders[:-1])}
@@ -257,6 +279,8 @@ def test_a_class_that_fails_by_persons_may_keep_the_promise_when_it_grows(rows: 
     assert found is not None
     assert found.node == best
     for cells in (0, 50):
-        branched = BranchAndBound(*given_, "dm_star", UNLIMITED, cells, [domains[1]], persons=table.persons(root)).run()
+        branched = BranchAndBound(
+            Evaluations(*given_, "dm_star", effort=UNLIMITED, most_cached_cells=cells, sensitive=[domains[1]], persons=table.persons(root))
+        ).run()
         assert branched is not None
         assert branched.node == best

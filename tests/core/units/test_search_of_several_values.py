@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from core.columns.domains import Node
 from core.histograms.histogram import Histogram
+from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.certificate import Examination
 from core.lattice.search import Search, SearchResult
@@ -98,7 +99,9 @@ def test_the_best_node_lets_too_many_hold_no_value(
     given_ = table.example.histogram(root), axes, model_of(table, k, asked), most, "dm_star"
     persons = table.persons(root, 2)
     if branched:
-        found = BranchAndBound(*given_, UNLIMITED, data.draw(st.integers(0, 50)), [domain], persons=persons).run()
+        found = BranchAndBound(
+            Evaluations(*given_, effort=UNLIMITED, most_cached_cells=data.draw(st.integers(0, 50)), sensitive=[domain], persons=persons)
+        ).run()
     else:
         found = Search(*given_, sensitive=[domain], persons=persons).run()
     check(found, table, k, limit, asked)

@@ -181,7 +181,7 @@ def test_of_two_runs_at_once_the_second_knows_of_the_first(anonymise: Anonymise,
             assert not done.wait(1)
         return found
 
-    monkeypatch.setattr("tasks.publication.verify_and_publish.overlaps_of", slow)
+    monkeypatch.setattr("tasks.composition.overlaps.overlaps_of", slow)
 
     def one(name: str, job: Path) -> None:
         manifests[name] = anonymise(job).manifest

@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from core.lattice.bounded_evaluations import Evaluations
 from core.lattice.branch_and_bound import BranchAndBound
 from core.lattice.search import Search
 from core.privacy.promise import Promise
@@ -47,7 +49,11 @@ def test_outside_of_steps_everything_is_wanted() -> None:
     raise_if_withdrawn()
 
 
-@pytest.mark.parametrize("way", [Search, BranchAndBound])
+def branching(*given: Any, **more: Any) -> BranchAndBound:
+    return BranchAndBound(Evaluations(*given, **more))
+
+
+@pytest.mark.parametrize("way", [Search, branching])
 def test_a_search_that_is_not_wanted_any_more_counts_no_further_node(way: Callable[..., Search | BranchAndBound]) -> None:
     example = widths_over([(5, 3), (3, 0), (5, 1), (1, 4), (2, 2)], [1, 3], [1, 2, 4])
     event, looks = threading.Event(), [0]

@@ -12,7 +12,8 @@ import pytest
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job, load_job
 from schemas.reading.regular_files import given_job
-from tasks.studio.choices import CodedPeople, coded_people, method_points, preferred_node, preview_of, sample_classes, sample_pareto_front
+from tasks.planning.pilot_runs import CodedPeople
+from tasks.studio.choices import coded_people, method_points, preferred_node, preview_of, sample_classes, sample_pareto_front
 from tasks.studio.listed_groups import lines_of_rare, with_moved_values
 from tasks.studio.sample import people_sample_of
 from tests.tasks.studio.test_sample import job_data
