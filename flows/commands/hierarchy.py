@@ -70,7 +70,7 @@ def complete_hierarchy_file(job: JobFile, column: ColumnName, settings: Settings
         (done.placed.spelt, "where the same is with other capitals or spaces"),
         (done.placed.between, "where the numbers on both sides are"),
         (done.placed.beginning, "where codes are that begin alike"),
-        (done.placed.others, "in a group 'other'"),
+        (done.placed.others, "in a group 'other', or where all lines are"),
     ):
         if count:
             table.add_row(f"{count:,}", words)
