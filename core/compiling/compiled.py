@@ -205,7 +205,8 @@ def _writable(folder: Path) -> bool:
 
     Cached code is run. A user who may write next to the source code may change that code anyway.
     """
-    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    # Not `Path.exists`: in a home that may not be entered it raises.
+    there = next((path for path in (folder, *folder.parents) if os.path.exists(path)), folder)  # noqa: PTH110
     if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
         return False
     owned = there.stat()

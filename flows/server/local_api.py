@@ -83,16 +83,18 @@ def prepare_prefect(home: Path | None = None) -> bool:
         Whether a server is configured.
 
     Raises:
-        OSError: The home cannot be made.
-        ServerError: Prefect cannot read its own settings.
+        ServerError: The home cannot be made, or Prefect cannot read its own settings.
     """
     os.environ.setdefault("DO_NOT_TRACK", "1")  # read on import
     if "PREFECT_HOME" not in os.environ:
-        profiles = Path("~/.prefect/profiles.toml").expanduser()
-        if profiles.is_file():  # a server chosen by `prefect config set` stays chosen
-            os.environ.setdefault("PREFECT_PROFILES_PATH", str(profiles))
-        home = home or default_home()
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        profiles = os.path.expanduser("~/.prefect/profiles.toml")  # noqa: PTH111 - a user in a container may have no home
+        if os.path.isfile(profiles):  # noqa: PTH113 - false, too, for one that may not be seen; a server of `prefect config set` stays chosen
+            os.environ.setdefault("PREFECT_PROFILES_PATH", profiles)
+        try:
+            home = home or default_home()
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (OSError, RuntimeError) as error:
+            raise ServerError.no_home(getattr(error, "strerror", None) or "there is no home folder") from None
         os.environ["PREFECT_HOME"] = str(home)
     with _imports():
         configured = _settings_read().api.url is not None

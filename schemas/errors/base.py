@@ -8,12 +8,15 @@ because those libraries print the offending values.
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Self
 
 STAYS = "What is finished stays, and the same command continues from there."
 CONTINUES = "Nothing was published; what is finished stays, and the same command continues from there."
+_DENIED = os.strerror(errno.EACCES)
 _PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
 
 
@@ -348,7 +351,8 @@ class StorageError(SkaldError):
     @classmethod
     def not_writable(cls, folder: str, reason: str) -> StorageError:
         """Folder or file cannot be written: no permission, disk full, not a folder, or gone."""
-        return cls(f"'{shown_path(folder)}' cannot be written ({reason}).").continuing()
+        other = " It is another user's, or closed to you: run as that user, or take a folder of your own." if reason == _DENIED else ""
+        return cls(f"'{shown_path(folder)}' cannot be written ({reason}).{other}").continuing()
 
     @classmethod
     def out_of_memory(cls, memory: int) -> StorageError:

@@ -124,6 +124,22 @@ class FolderError(StorageError):
         return cls(f"The lock '{path}' is a link or no plain file, and is not opened. Remove it and run again.")
 
     @classmethod
+    def open_to_others(cls, folder: str) -> FolderError:
+        """File system gives every file the same mode, by which other users can read what is private."""
+        return cls(
+            f"Other users can read what is written in '{shown_path(folder)}': its file system keeps no modes, as exFAT, NTFS and SMB often "
+            "do. Take a folder of another one ('work' in the job, or TMPDIR), or mount it for yourself alone (umask=077)."
+        )
+
+    @classmethod
+    def no_locks(cls, folder: str, reason: str) -> FolderError:
+        """File system has no locks, so two runs could work in one folder at a time."""
+        return cls(
+            f"No file can be locked in '{shown_path(folder)}' ({reason}), so a second run would not be noticed. Set 'work' in the job to a "
+            "folder of another file system."
+        )
+
+    @classmethod
     def registry_is_link(cls, path: str) -> FolderError:
         """Registry of releases is a link, and may lead to a file of another owner."""
         return cls(

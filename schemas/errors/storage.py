@@ -247,6 +247,14 @@ class OutputError(StorageError):
         )
 
     @classmethod
+    def folders_alike(cls, folders: int) -> OutputError:
+        """File system takes the names of folders for those of others, which differ by case alone."""
+        return cls(
+            f"output.partition_by: {counted(folders, 'folder')} would be one with another, as the target's file system does not tell upper "
+            "from lower case. Set 'target' on another one, or normalise: [case]."
+        )
+
+    @classmethod
     def long_folder(cls, values: int) -> OutputError:
         """Values of ``output.partition_by`` are too long for a folder name (255 bytes)."""
         return cls(f"output.partition_by: {counted(values, 'value')} too long for a folder's name. Choose another column.")
@@ -276,6 +284,14 @@ class ServerError(StorageError):
         return cls(
             f"Prefect cannot read its settings{named}. Look at its variables (PREFECT_…), .env, prefect.toml, pyproject.toml and the "
             "active profile in ~/.prefect/profiles.toml, or run with --direct, which needs no Prefect. Nothing was published."
+        )
+
+    @classmethod
+    def no_home(cls, reason: str) -> ServerError:
+        """User has no folder in which Prefect could keep its files, as in many containers."""
+        return cls(
+            f"Prefect's folder in the user's cache cannot be made ({reason}). Set HOME or XDG_CACHE_HOME to a folder that is yours to "
+            "write, or run with --direct, which needs no Prefect. Nothing was published."
         )
 
     @classmethod

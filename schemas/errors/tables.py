@@ -224,6 +224,14 @@ class FileError(SourceError):
         )
 
     @classmethod
+    def not_listed(cls, folder: str, reason: str) -> FileError:
+        """Folder below a source pattern cannot be listed: it is of another user, or its mount is gone."""
+        return cls(
+            f"The folder '{shown_path(folder)}' cannot be listed ({reason}), and files of the source may lie in it. See to its permissions "
+            "or its mount, or name in source.path the folders that are meant."
+        )
+
+    @classmethod
     def path_is_folder(cls, path: str, ending: str) -> FileError:
         """Source path is a folder instead of files."""
         name = shown_path(path).rstrip("/")

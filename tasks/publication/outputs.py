@@ -211,7 +211,11 @@ def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path
             mine = pc.equal(combined.indices, pa.scalar(place, combined.indices.type))
             rows = write_release(path, {name: _coded(columns[name].filter(mine)) for name in kept.names}, kept)
             staged.append(_staged(staging, path, rows))
-    for folder in (staging / DATA).rglob("*"):
+    found = list((staging / DATA).rglob("*"))
+    # Where two names that differ by case are one, a folder would hold records of another's.
+    if lost := {file.path for file in staged} - {path.relative_to(staging).as_posix() for path in found}:
+        raise OutputError.folders_alike(len({path.rsplit("/", 1)[0] for path in lost}))
+    for folder in found:
         if folder.is_dir():
             apply_user_umask(folder)
             flush(folder)

@@ -171,6 +171,7 @@ def _is_released(path: Path, target: Path) -> bool:
 
 def _matching_here(pattern: str, written: str) -> set[Path]:
     """Return the files of this machine that a pattern matches."""
+    _check_folders_listed(pattern)
     matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
     files = {path for path in matched if path.is_file()}
     if not files:
@@ -180,6 +181,23 @@ def _matching_here(pattern: str, written: str) -> set[Path]:
     if table := table_format_here(map(str, files)):
         raise FileError.table_of_files(*table)
     return files
+
+
+def _check_folders_listed(pattern: str) -> None:
+    """Raise ``FileError`` if a folder in which a pattern looks for files cannot be listed."""
+    # `glob` passes over one that is not ours to read, or whose mount is gone, and the source would be a part of itself.
+    parts = Path(pattern).parts
+    first = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    for place in range(first, len(parts) + (parts[-1] == "**")):
+        for folder in glob.iglob(str(Path(*parts[:place])), recursive=True):  # noqa: PTH207 - the pattern is absolute
+            if Path(folder).name == "lost+found" or is_hidden(folder, pattern):
+                continue
+            try:
+                os.scandir(folder).close()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise FileError.not_listed(folder, error.strerror or "unknown reason") from None
 
 
 def _most_common_ending(folders: Iterable[Path]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -37,12 +38,35 @@ def real_path(path: Path) -> Path:
 def private_folder(path: Path) -> Path:
     """Create a folder that only its owner can enter, or make it so, and return it."""
     try:
+        is_new = not path.exists()
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         # mkdir leaves a folder that is there as it is.
-        path.chmod(PRIVATE_FOLDER)
+        set_mode(path, PRIVATE_FOLDER)
+        try:
+            check_private(path, path)
+        except FolderError:
+            if is_new:
+                path.rmdir()
+            raise
     except OSError as error:
         raise StorageError.not_writable(str(path), error.strerror or "unknown reason") from None
     return path
+
+
+def set_mode(path: Path | int, mode: int) -> None:
+    """Set the mode of a path or descriptor, where its file system keeps modes."""
+    try:
+        os.chmod(path, mode)  # noqa: PTH101 - of a descriptor, too
+    except OSError as error:
+        # exFAT, FAT and SMB refuse or pass over what they cannot keep; what must be private is looked at afterwards.
+        if error.errno not in {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP}:
+            raise
+
+
+def check_private(made: Path | int, folder: Path) -> None:
+    """Raise ``FolderError`` if others than its owner can use what was made privately in a folder."""
+    if os.stat(made).st_mode & 0o077:  # noqa: PTH116 - of a descriptor, too
+        raise FolderError.open_to_others(str(folder))
 
 
 def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
@@ -63,7 +87,7 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
     try:
         # Not flushed: an artefact is believed by its digest, and one that a power cut spoilt is made again.
         rows = write(temporary)
-        temporary.chmod(mode)
+        set_mode(temporary, mode)
         temporary.replace(path)
     except OSError as error:
         raise StorageError.not_writable(str(path.parent), error.strerror or "unknown reason") from None
@@ -124,12 +148,14 @@ def locked_file(path: Path, how: int) -> Iterator[None]:
             raise FolderError.lock_is_link(str(path))
         try:
             fcntl.flock(descriptor, how)
-        except OSError:
+        except BlockingIOError:
             raise BusyError.at_work(str(path.parent)) from None
+        except OSError as error:
+            raise FolderError.no_locks(str(path.parent), error.strerror or "unknown reason") from None
         if not _is_named(path, opened):
             # Whoever held it has removed it meanwhile, and the next one may have made another.
             raise BusyError.at_work(str(path.parent))
-        os.fchmod(descriptor, PRIVATE_FILE)
+        set_mode(descriptor, PRIVATE_FILE)
         yield
     finally:
         os.close(descriptor)
@@ -148,9 +174,15 @@ def restrict_new_files() -> None:
 
 
 def apply_user_umask(*paths: Path) -> None:
-    """Set the modes of published files and folders to what the user's umask allows."""
+    """Set modes of published files and folders by the user's umask, and the group of a shared folder."""
     for path in paths:
-        path.chmod((0o777 if path.is_dir() else 0o666) & ~USER_UMASK)
+        above = path.parent.stat()
+        shared = above.st_mode & stat.S_ISGID
+        if shared and path.stat().st_gid != above.st_gid:
+            # Linked from the work folder.
+            with suppress(PermissionError):
+                os.chown(path, -1, above.st_gid)
+        set_mode(path, (0o777 | shared if path.is_dir() else 0o666) & ~USER_UMASK)
 
 
 def open_folder(path: Path) -> Path:
@@ -243,6 +275,12 @@ def _made(path: Path) -> int | None:
         descriptor = _opened(path)
         if descriptor is None:
             continue
+        try:
+            check_private(descriptor, path.parent)
+        except FolderError:
+            os.close(descriptor)
+            path.rmdir()
+            raise
         # Between the two somebody may have taken it for one that was left.
         if _locks(descriptor) and _is_still(path, descriptor):
             return descriptor

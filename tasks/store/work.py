@@ -190,9 +190,14 @@ def clean_work(job: Job) -> CleanOutcome:
         check_folders_disjoint(job)
         return clear_bucket(place, job)
     with idle_folder(job) as work:
-        if work:
-            clear_staging(job)
-        return remove_own_work(work) if work else CleanOutcome(0, 0, 0)
+        if not work:
+            return CleanOutcome(0, 0, 0)
+        clear_staging(job)
+        outcome = remove_own_work(work)
+    # Once the lock is closed: until then a file system over a network keeps it under another name. A link to a folder stays.
+    with suppress(OSError):
+        work.rmdir()
+    return outcome
 
 
 @contextmanager

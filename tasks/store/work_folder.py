@@ -158,7 +158,7 @@ def _fixed(pattern: Path) -> Path:
 
 
 def remove_own_work(work: Path) -> CleanOutcome:
-    """Remove our files in a locked work folder, and it if empty; return bytes freed, entries that stay."""
+    """Remove our files in a locked work folder; return bytes freed and entries that stay."""
     freed, left, at_work = 0, 0, 0
     for path in sorted(work.iterdir()):
         if path.name in (MARK, LOCK):
@@ -184,8 +184,6 @@ def remove_own_work(work: Path) -> CleanOutcome:
     if not left and not at_work:
         # The mark goes last, so that a folder that is left half way is still known.
         (work / MARK).unlink(missing_ok=True)
-        if not work.is_symlink():
-            work.rmdir()
     return CleanOutcome(freed, left, at_work)
 
 

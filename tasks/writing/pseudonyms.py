@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from core.columns.column_types import plain_type
 from core.privacy.pseudonyms import TreatmentInputs, fingerprint, texts
 from schemas.errors.base import listed, nearest
+from schemas.errors.folders import FolderError
 from schemas.errors.signals import RefusedError, UnfitError
 from schemas.errors.values import PseudonymError
 from schemas.job.identifiers import Identifier
@@ -28,7 +29,7 @@ from schemas.registry.treatment_kinds import treatment_kind
 from schemas.registry.treatments import Secret, TreatmentSpec
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
-from tasks.store.files import PRIVATE_FILE, real_path
+from tasks.store.files import PRIVATE_FILE, check_private, real_path
 from tasks.store.work_folder import temporary_folder_of
 from tasks.writing.vaults import MISSING, issue_tokens, read_key, tokens_of_values, values_of, vault_id, vault_path
 
@@ -314,6 +315,11 @@ def write_originals(
     try:
         # Private before there is a byte in it; a mode that is set afterwards leaves a moment for others.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+        try:
+            check_private(descriptor, path.parent)
+        except FolderError:
+            path.unlink()
+            raise
     except FileExistsError:
         raise PseudonymError.originals_not_writable(str(path), "it exists and stays as it is; name another file") from None
     except OSError as error:

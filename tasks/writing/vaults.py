@@ -33,7 +33,7 @@ from schemas.reading.regular_files import content_of
 from schemas.registry.treatments import LEAST_BITS, TOKEN_DIGITS, Secret, is_strong
 from tasks.source.listing import Stat, file_stat
 from tasks.store.database import connect, literal
-from tasks.store.files import locked_file, private_folder, real_path, write_atomically
+from tasks.store.files import check_private, locked_file, private_folder, real_path, write_atomically
 from tasks.store.keys import json_with_digest, values_with_digest
 
 MOST_BYTES = 1_000_000
@@ -274,6 +274,7 @@ def _grown(part: Path, path: Path, generation: int, connection: duckdb.DuckDBPyC
     """Write the old vault's rows followed by new tokens, as the next generation."""
     # The writer would make it with whatever mode the process has; so it is there and private when it opens it.
     os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    check_private(part, path.parent)
     old = pq.ParquetFile(path) if path.exists() else None
     identity = old.schema_arrow.metadata[MARK] if old else os.urandom(8).hex().encode()
     digest, rows = RowDigest(identity.decode(), generation), 0

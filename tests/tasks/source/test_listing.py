@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import fsspec
 import pytest
 
 from schemas.errors.base import SourceError
+from schemas.errors.tables import FileError
 from schemas.job.job import load_job
 from tasks.engine.progress import hearing
 from tasks.source.listing import is_hidden, matching_objects
@@ -76,3 +79,23 @@ def test_what_is_not_there_in_a_bucket_is_named(address: str, said: str) -> None
 @pytest.mark.usefixtures("bucket")
 def test_what_is_there_is_found() -> None:
     assert [name.removeprefix("memory://").lstrip("/") for name in matching_objects("memory://bkt/a/*.parquet")] == ["bkt/a/x.parquet"]
+
+
+@pytest.mark.parametrize("pattern", ["d/*/*.data", "d/**/*.data", "d/**", "d/*/e/*.data"])
+def test_a_folder_that_cannot_be_listed_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+    for name in ("d/a", "d/a/e", "d/c", "d/lost+found", "d/_aside"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "x.data").touch()
+    job = load_job(write_job(tmp_path, job_of(source={"path": pattern, "format": "csv"})))
+    closed, scandir = {"lost+found", "_aside"}, os.scandir
+
+    def scan(folder: str = ".") -> os._ScandirIterator[str]:
+        if Path(folder).name in closed:
+            raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    assert str(tmp_path / "d/a/x.data") in find_names(job) or pattern == "d/*/e/*.data"
+    closed.add("c")
+    with pytest.raises(FileError, match=r"d/c' cannot be listed \(Transport endpoint is not connected\)"):
+        find_names(job)
