@@ -56,6 +56,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the last thi
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
+    # What was closed before the process began is opened, so that nothing is printed into a file that is opened later.
+    sys.stdout, sys.stderr = (stream or Path(os.devnull).open("w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A path may hold bytes that are no text, and to say it must not fail.
@@ -66,6 +68,7 @@ def main() -> None:
         with _terminated_like_interrupted() as signals:
             # Typer turns an interrupt into this exit code, and returns it.
             code = app(standalone_mode=False) or 0
+        sys.stdout.flush()  # here, where a full disk is told
         if code == INTERRUPTED:
             say(f"Interrupted. {STAYS}" if _continues() else "Interrupted.")
         sys.exit(TERMINATED if code == INTERRUPTED and signals else code)

@@ -116,9 +116,9 @@ def run_and_exit(main: Callable[[], None]) -> None:
 
 
 def _end(codes: list[int]) -> None:
-    """Exit with the code of the run, if all output was written."""
+    """Exit with the code of the run, if all output was written or an error was told."""
     # Python's own end tells of a pipe that nobody reads, or of a full disk, and how an error that was not expected ends a process.
-    if codes and _flushed():
+    if codes and (_flushed() or codes[0]):
         os._exit(codes[0])
 
 
@@ -127,10 +127,11 @@ def _flushed() -> bool:
 
     A stream that was closed before the process began has none.
     """
-    try:
-        for stream in (sys.stdout, sys.stderr):
+    written = True
+    for stream in (sys.stderr, sys.stdout):
+        try:
             if stream is not None:
                 stream.flush()
-    except (OSError, ValueError):
-        return False
-    return True
+        except (OSError, ValueError):
+            written = False
+    return written

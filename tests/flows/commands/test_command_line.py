@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -140,6 +141,17 @@ def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home
         assert not [path for path in new if not path.startswith(allowed)]
         assert [path for path in new if path.startswith(".skald")] or "clean" in command
     assert snapshot(folder / "people") == state
+
+
+@pytest.mark.ci
+def test_output_that_cannot_be_written_is_an_error_with_its_reason(direct: CommandLine) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(direct.command("schema"), **direct.options(), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "'a file or standard output' cannot be written (No space left on device).\n")
+    closed = subprocess.run(
+        ["sh", "-c", f"{shlex.join(direct.command('schema'))} >&-"], **direct.options(), capture_output=True, check=False
+    )
+    assert (closed.returncode, closed.stderr) == (0, b"")
 
 
 @pytest.mark.slow

@@ -67,8 +67,9 @@ def test_it_listens_on_this_machine_alone_and_answers_with_its_token_alone(direc
         assert listens(parts.port or 0) and not listens(parts.port or 0, "127.0.0.2")
         with urllib.request.urlopen(address, timeout=SECONDS) as page:
             assert "<h1>Columns</h1>" in page.read().decode()
-        with pytest.raises(urllib.error.HTTPError, match="403"):
+        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
             urllib.request.urlopen(address.partition("?")[0], timeout=SECONDS)
+        refused.value.close()
         process.send_signal(signal.SIGINT)
         said, noticed = process.communicate(timeout=SECONDS)
         # One line was read, and there is no second one: no log has the token.
