@@ -6,7 +6,9 @@ DuckDB's own reader of object stores is an extension that it would fetch from th
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from datetime import UTC, datetime
+from threading import Lock, local
 from typing import Any
 
 from fsspec import AbstractFileSystem
@@ -15,17 +17,17 @@ from tasks.source.listing import PINNED, Stat, parse_scan_address
 from tasks.source.pinned import SMALL, content_of, open_pinned
 
 
-class _SmallObject(io.RawIOBase):
-    """A small object as a file, whose bytes are cached or read again.
+class _SharedFile(io.RawIOBase):
+    """An object as a file with a position for each thread: those of DuckDB share one file, and each seeks before it reads.
 
     Args:
-        address: Of the object.
-        stat: What the listing said of it.
+        size: Bytes of the object.
+        read: Returns so many bytes from a position on, or fewer at the end; raises if the object has changed.
     """
 
-    def __init__(self, address: str, stat: Stat) -> None:
+    def __init__(self, size: int, read: Callable[[int, int], bytes]) -> None:
         super().__init__()
-        self._address, self._stat, self._at = address, stat, 0
+        self._size, self._read, self._thread = size, read, local()
 
     def readable(self) -> bool:
         """Return that the file can be read."""
@@ -36,17 +38,36 @@ class _SmallObject(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position without reading."""
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._stat[0]}[whence]
-        self._at = begin + offset
-        return self._at
+        """Move this thread to a position without reading."""
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._thread.at = begin + offset
+        return begin + offset
 
     def readinto(self, buffer: Any) -> int:
-        """Read a range of the object as it was listed into a buffer, or raise an error."""
-        found = content_of(self._address, self._stat)[self._at : self._at + len(buffer)]
+        """Read from this thread's position into a buffer, or raise an error."""
+        at = self._at
+        found = self._read(at, len(buffer))
         buffer[: len(found)] = found
-        self._at += len(found)
+        self._thread.at = at + len(found)
         return len(found)
+
+    @property
+    def _at(self) -> int:
+        return getattr(self._thread, "at", 0)
+
+
+def _shared_file(address: str, stat: Stat) -> _SharedFile:
+    """Open an object as it was listed, a small one from memory; raise if it has changed."""
+    if stat[0] <= SMALL:
+        return _SharedFile(stat[0], lambda at, size: content_of(address, stat)[at : at + size])
+    opened, lock = open_pinned(address, stat), Lock()
+
+    def read(at: int, size: int) -> bytes:
+        with lock:
+            opened.seek(at)
+            return opened.read(size)
+
+    return _SharedFile(stat[0], read)
 
 
 class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
@@ -57,8 +78,7 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
 
     def open(self, path: str, _mode: str = "rb", **_: Any) -> Any:
         """Open an object as a read-only file, as it was when it was listed; raise if it has changed."""
-        address, stat = parse_scan_address(self._strip_protocol(path))
-        return _SmallObject(address, stat) if stat[0] <= SMALL else open_pinned(address, stat)
+        return _shared_file(*parse_scan_address(self._strip_protocol(path)))
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """Return the path itself in a list: names of objects may hold characters of patterns."""

@@ -1,0 +1,64 @@
+"""Objects that several threads of DuckDB read by one file."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tasks.source import pinned_objects
+from tasks.source.listing import scan_address
+from tasks.source.pinned_objects import PinnedObjects
+
+ROWS, SIZES = 4_000, pytest.mark.parametrize("most_small", [0, 1_000_000])
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch, most_small: int) -> Iterator[str]:
+    """The address of a Parquet object of many row groups, held in memory."""
+    written = io.BytesIO()
+    pq.write_table(pa.table({name: np.arange(ROWS) % 97 for name in "abcdef"}), written, row_group_size=100)
+    content = written.getvalue()
+    monkeypatch.setattr(pinned_objects, "SMALL", most_small)
+    monkeypatch.setattr(pinned_objects, "content_of", lambda *_: content)
+    monkeypatch.setattr(pinned_objects, "open_pinned", lambda *_: io.BytesIO(content))
+    before = sys.getswitchinterval()
+    # Threads take turns between any two steps.
+    sys.setswitchinterval(1e-6)
+    yield scan_address("s3://bucket/a.parquet", (len(content), 1, 2, 3))
+    sys.setswitchinterval(before)
+
+
+@SIZES
+def test_a_thread_reads_where_it_has_moved_to(address: str) -> None:
+    file: Any = PinnedObjects().open(address)
+    whole = file.read(-1)
+    file.seek(10)
+    other: list[bytes] = []
+
+    def read() -> None:
+        file.seek(-4, io.SEEK_END)
+        other.append(file.read(10))
+
+    thread = Thread(target=read)
+    thread.start()
+    thread.join()
+    assert other == [b"PAR1"]
+    assert (file.read(5), file.tell()) == (whole[10:15], 15)
+
+
+@SIZES
+def test_all_threads_of_a_query_read_what_the_object_holds(address: str) -> None:
+    query = f"SELECT sum(a), count(DISTINCT b), sum(f) FROM read_parquet(['{address}'])"
+    right = int((np.arange(ROWS) % 97).sum())
+    with duckdb.connect(config={"threads": 8}) as connection:
+        connection.register_filesystem(PinnedObjects())
+        assert {connection.execute(query).fetchone() for _ in range(100)} == {(right, 97, right)}
