@@ -18,7 +18,9 @@ from tasks.source.pinned import SMALL, content_of, open_pinned
 
 
 class _SharedFile(io.RawIOBase):
-    """An object as a file with a position for each thread: those of DuckDB share one file, and each seeks before it reads.
+    """An object as a file with a position for each thread.
+
+    Threads of DuckDB share one file, and each seeks before it reads.
 
     Args:
         size: Bytes of the object.
