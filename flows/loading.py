@@ -123,15 +123,11 @@ def _end(codes: list[int]) -> None:
 
 
 def _flushed() -> bool:
-    """Return whether all printed output was written.
-
-    A stream that was closed before the process began has none.
-    """
+    """Return whether all printed output was written."""
     written = True
     for stream in (sys.stderr, sys.stdout):
         try:
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         except (OSError, ValueError):
             written = False
     return written

@@ -43,8 +43,12 @@ def reported_count(count: int, k: int) -> int:
 
 def reported_count_text(count: int, k: int) -> str:
     """Return a count as text: ``at most k`` for counts from 1 to k, else the number."""
-    told = reported_count(count, k)
-    return f"at most {told:,}" if told == k else f"{told:,}"
+    return stated_count_text(reported_count(count, k), k)
+
+
+def stated_count_text(stated: int, k: int, noun: str = "") -> str:
+    """Return a stated count as text, with "at most" before k, as it may stand for fewer, and its noun."""
+    return "at most " * (stated == k) + (counted(stated, noun) if noun else f"{stated:,}")
 
 
 class Round(FrozenModel):

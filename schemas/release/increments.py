@@ -9,7 +9,7 @@ from pydantic import Field
 
 from schemas.errors.base import counted, listed, verb_of
 from schemas.reading.model import FrozenModel
-from schemas.release.figures import may_publish_count, reported_count
+from schemas.release.figures import may_publish_count, reported_count, stated_count_text
 
 
 class SourceDigest(FrozenModel):
@@ -239,13 +239,12 @@ class Overlap(FrozenModel):
         """Return how many of some records are at risk, as text; empty if none are."""
         if not at_risk:
             return ""
-        fewer = f"at most {at_risk:,}" if at_risk == self.k else f"{at_risk:,}"
+        fewer = stated_count_text(at_risk, self.k)
         risked = fewer if self.unit == self.counts else f"{fewer} {'person' if at_risk == 1 else 'persons'}"
         return f"{risked} of {f'{bound} ' * self.rounded}{counted(count or 0, self.counts)} {which}" if count else f"{risked} {which}"
 
     def _most(self, count: int, unit: str) -> str:
-        """Return a count with its noun, with "at most" for k, which may stand for a smaller count."""
-        return f"at most {counted(count, unit)}" if count == self.k else counted(count, unit)
+        return stated_count_text(count, self.k, unit)
 
     def _kept(self) -> str:
         """Return the clause that both releases together keep l and t, or an empty text."""
@@ -335,8 +334,7 @@ class Joined(FrozenModel):
         return " ".join(told)
 
     def _most(self, count: int) -> str:
-        """Return a number of persons with its noun, with "at most" for k, which may stand for a smaller one."""
-        return f"{'at most ' * (count == self.k)}{counted(count, 'person')}"
+        return stated_count_text(count, self.k, "person")
 
     def in_short(self) -> str:
         """Return the joint risk of all releases with these pseudonyms as one line."""

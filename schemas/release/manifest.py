@@ -15,7 +15,7 @@ from schemas.reading.model import FrozenModel
 from schemas.registry.hierarchies import WidthsHierarchy
 from schemas.registry.treatment_kinds import treatment_kind
 from schemas.release.evidence import Document, PublishedFile
-from schemas.release.figures import Kind, PassedColumn, PopulationRisk, Remainder, RepeatedColumn, Together
+from schemas.release.figures import Kind, PassedColumn, PopulationRisk, Remainder, RepeatedColumn, Together, stated_count_text
 from schemas.release.increments import Increment, Joined, Overlap, SourceDigest
 from schemas.release.terms import Band, LatticeFigures, Terms
 
@@ -78,8 +78,8 @@ def left_over_clause(people: int, most: int = 0) -> str:
     """Return the clause on people without a pseudonym left over, at most so many if ``most``, or no text."""
     if not people:
         return ""
-    bound, are = "at most " * (people == most), verb_of(people, "are")
-    return f", and {bound}{people:,} without a pseudonym {are} left over where links show others elsewhere"
+    left = f"{stated_count_text(people, most)} without a pseudonym {verb_of(people, 'are')} left over"
+    return f", and {left} where links show others elsewhere"
 
 
 class OneValue(FrozenModel):

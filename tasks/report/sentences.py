@@ -12,7 +12,7 @@ from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import plain
 from schemas.registry.privacy_kinds import models_in_job
-from schemas.release.figures import passthrough_warnings, population_sentences
+from schemas.release.figures import passthrough_warnings, population_sentences, stated_count_text
 from schemas.release.increments import composition_warning
 from schemas.release.manifest import Linked, Manifest, OneValue, endpoint_sentences, left_over_clause
 from schemas.release.report import Limit, Proof
@@ -335,14 +335,10 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
         return f"{shown} The set of combinations that all records of one are in is shared by {least} or more (k = {k:,})."
     left, accepted = left_over_clause(one.left_over, k), " The job accepts that (columns.linkable)." if one.accepted else ""
     return (
-        f"{shown} {_at_most(one.below_k, k)}{counted(one.below_k, unit)} of {one.people:,} ({one.share:.2%}) "
+        f"{shown} {stated_count_text(one.below_k, k, unit)} of {one.people:,} ({one.share:.2%}) "
         f"{verb_of(one.below_k, 'share')} the set of combinations that their records are in with fewer than k = {k:,}, the least "
-        f"{_at_most(one.smallest, k)}{one.smallest:,}{left}.{accepted}"
+        f"{stated_count_text(one.smallest, k)}{left}.{accepted}"
     )
-
-
-def _at_most(count: int, k: int) -> str:
-    return "at most " * (count == k)
 
 
 def local_treatment_sentences(manifest: Manifest) -> tuple[str, ...]:
