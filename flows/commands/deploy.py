@@ -46,5 +46,7 @@ def deploy(
         console.print(f"{former}: removed, as the job is of another method now.")
     when = f"at '{cron}' ({timezone})" if cron else "by hand"
     console.print(f"{done.name}: runs {when}, one at a time; another one waits. Start it: prefect deployment run {shlex.quote(done.name)}")
+    if done.is_paused:
+        console.print("The deployment is paused on the server and stays so: no run starts until it is resumed on its page.")
     if done.pool_is_new:
         console.print(f"The work pool '{pool}' is new. It needs a worker: prefect worker start --pool {shlex.quote(pool)}")

@@ -26,6 +26,7 @@ from schemas.job.run_parameters import RunParameters
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.responses import DeploymentResponse
 
 FIELDS = 5
 TAG = "skald"
@@ -43,10 +44,11 @@ ENVIRONMENT = {
 class Deployed(NamedTuple):
     """Full name of a job's deployment, whether its work pool is new, and names of removed deployments.
 
-    The removed ones were of the job's former methods.
+    The removed ones were of the job's former methods. A deployment that somebody has paused stays paused.
     """
 
     name: str
+    is_paused: bool
     pool_is_new: bool
     former: tuple[str, ...]
 
@@ -75,7 +77,7 @@ def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | Non
     with get_client(sync_client=True) as client:
         former = _of_other_methods(client, job, file, take_over=take_over)
         pool_is_new = _make_pool(client, pool)
-        client.create_deployment(
+        made = client.create_deployment(
             flow_id=client.create_flow_from_name(flow.name),
             name=job.name,
             description=METHODS[job.method.name].words,
@@ -91,11 +93,13 @@ def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | Non
             concurrency_limit=1,
             concurrency_options=ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.ENQUEUE),
             schedules=schedules,
-            paused=False,
+            # What somebody paused stays paused; left out, it is as it was.
+            paused=any(one.paused for one in former.values()) or None,
         )
-        for one in former:
-            client.delete_deployment(one)
-    return Deployed(f"{flow.name}/{job.name}", pool_is_new, tuple(former.values()))
+        is_paused = client.read_deployment(made).paused
+        for one in former.values():
+            client.delete_deployment(one.id)
+    return Deployed(f"{flow.name}/{job.name}", is_paused, pool_is_new, tuple(former))
 
 
 def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate]:
@@ -131,8 +135,8 @@ def _host_tag() -> str:
     return f"{HOST_TAG}{os.environ.get(HOST) or socket.gethostname()}"
 
 
-def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_over: bool) -> dict[Any, str]:
-    """Return the deployments of the same job by its former methods, by id.
+def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_over: bool) -> dict[str, DeploymentResponse]:
+    """Return the deployments of the same job by its former methods, by full name.
 
     Their runs could only fail.
 
@@ -149,7 +153,7 @@ def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_o
             if method == job.method.name:
                 raise DeploymentError.other_host(f"{method}/{job.name}", hosts[0].removeprefix(HOST_TAG))
         elif theirs == str(file) and method != job.method.name and TAG in one.tags:
-            found[one.id] = f"{method}/{job.name}"
+            found[f"{method}/{job.name}"] = one
         elif theirs != str(file) and method == job.method.name:
             raise DeploymentError.name_taken(f"{method}/{job.name}", theirs or "no job")
     return found

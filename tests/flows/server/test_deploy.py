@@ -150,6 +150,24 @@ def test_a_job_is_deployed_under_its_name_changed_moved_to_another_method_and_ne
 
 
 @pytest.mark.slow
+def test_what_somebody_paused_stays_paused_when_the_job_is_deployed_again_and_of_another_method(server: PrefectServer) -> None:
+    folder, mondrian = server.line.folder / "paused", {"name": "mondrian"}
+    for method, does, expected in (
+        ({}, None, False),
+        ({}, "pause", True),
+        ({"method": mondrian}, None, True),
+        ({"method": mondrian}, "resume", False),
+    ):
+        if does:
+            made = deployment(server, f"{'mondrian' if method else 'skald'}/paused")["id"]
+            assert server.ask("POST", f"/deployments/{made}/{does}_deployment").status_code == 200
+        job = people_job(folder, people(60), name="paused", **method)
+        code, told = deploy(server, str(job), "--cron", "0 2 * * *", "--pool", "other")
+        assert (code, "paused on the server and stays so" in told) == (0, expected), told
+        assert deployment(server, f"{'mondrian' if method else 'skald'}/paused")["paused"] == expected
+
+
+@pytest.mark.slow
 def test_without_a_server_nothing_is_deployed_and_one_sentence_says_so(tmp_path: Path, prefect_home: Path) -> None:
     job = people_job(tmp_path, people(60))
     done = CommandLine("prefect", tmp_path, prefect_home)("deploy", str(job))
