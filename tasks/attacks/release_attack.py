@@ -21,7 +21,7 @@ from tasks.attacks.source_people import read_release, read_source_people
 from tasks.recount.original import NOT_AT_HAND, Original
 from tasks.release.files import Csv, relation_of
 from tasks.source.duckdb_objects import register_objects
-from tasks.store.database import connect
+from tasks.store.database import connect, is_file_fault, is_out_of_memory
 from tasks.store.keys import code_of
 
 _DIGEST = re.compile(r"[0-9a-f]{32,128}")
@@ -102,9 +102,9 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
                 source = source_attacks(plan, coded, people, published)
                 if attacked.manifest:
                     source.append(membership_by_file_digests(attacked.original.digests, published))
-        except duckdb.OutOfMemoryException:
-            raise
         except (duckdb.Error, pa.ArrowException) as error:
+            if isinstance(error, duckdb.Error) and (is_out_of_memory(error) or is_file_fault(error)):
+                raise
             # The kind alone, because their words hold values.
             unplayed.append(f"Attacks could not be played: the columns cannot be read for them ({type(error).__name__}).")
     sample = None if settings.sample == "all" else settings.sample

@@ -15,7 +15,7 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.reading.regular_files import header_lines
 from tasks.release.manifest import check_no_links
 from tasks.source.locations import Partition, columns_named_by_folders, relation_of_files
-from tasks.store.database import is_short_of_files, literal, quote
+from tasks.store.database import is_file_fault, is_short_of_files, literal, quote
 from tasks.store.files import MOST_LISTED, file_digest
 
 SUFFIXES = (".parquet", ".csv", ".duckdb")
@@ -166,7 +166,7 @@ def file_error(release_name: str) -> Iterator[None]:
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
-        if is_short_of_files(error):
+        if is_short_of_files(error) or is_file_fault(error):
             raise
         # The kind alone, because DuckDB's words hold values.
         raise VerificationError(release_name, [f"the files cannot be counted ({type(error).__name__})"]) from None

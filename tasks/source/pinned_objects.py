@@ -6,15 +6,18 @@ DuckDB's own reader of object stores is an extension that it would fetch from th
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock, local
 from typing import Any
 
 from fsspec import AbstractFileSystem
 
+from schemas.errors.base import SkaldError
 from tasks.source.listing import PINNED, Stat, parse_scan_address
 from tasks.source.pinned import SMALL, content_of, open_pinned
+from tasks.store.database import FILE_FAULTS
 
 
 class _SharedFile(io.RawIOBase):
@@ -48,7 +51,8 @@ class _SharedFile(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read from this thread's position into a buffer, or raise an error."""
         at = self._at
-        found = self._read(at, len(buffer))
+        with _faults_kept():
+            found = self._read(at, len(buffer))
         buffer[: len(found)] = found
         self._thread.at = at + len(found)
         return len(found)
@@ -72,6 +76,16 @@ def _shared_file(address: str, stat: Stat) -> _SharedFile:
     return _SharedFile(stat[0], read)
 
 
+@contextmanager
+def _faults_kept() -> Iterator[None]:
+    """Keep an error raised in the block for where DuckDB raises its own in its stead."""
+    try:
+        yield
+    except SkaldError as error:
+        FILE_FAULTS.append(error)
+        raise
+
+
 class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     """A read-only file system of the objects that ``scan_address`` names."""
 
@@ -80,7 +94,8 @@ class PinnedObjects(AbstractFileSystem):  # type: ignore[misc] # fsspec has no t
 
     def open(self, path: str, _mode: str = "rb", **_: Any) -> Any:
         """Open an object as a read-only file, as it was when it was listed; raise if it has changed."""
-        return _shared_file(*parse_scan_address(self._strip_protocol(path)))
+        with _faults_kept():
+            return _shared_file(*parse_scan_address(self._strip_protocol(path)))
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """Return the path itself in a list: names of objects may hold characters of patterns."""

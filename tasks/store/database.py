@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -15,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from schemas.errors.base import StorageError
+from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import MachineError
 from schemas.job.job import Job
 
@@ -28,6 +29,15 @@ THREADS_PER_CORE = 4
 SOON, PATIENCE = 0.2, 5
 """Seconds until a signal is heeded, and those that a server has to end a query that is cancelled."""
 _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
+
+
+FILE_FAULTS = deque[SkaldError](maxlen=1)
+"""The last error of a file that is Python's: of it DuckDB's own error keeps the text alone."""
+
+
+def is_file_fault(error: duckdb.Error) -> bool:
+    """Return whether DuckDB raised an error because a file that is Python's could not be read."""
+    return type(error) is duckdb.Error and bool(FILE_FAULTS)
 
 
 def is_short_of_files(error: BaseException) -> bool:
@@ -127,6 +137,10 @@ def database(memory: int, spill: Path, threads: int | None = None, share: int = 
         if fault is None:
             raise
         raise StorageError.not_writable(str(spill.parent), fault["reason"].strip()) from None
+    except duckdb.Error as error:
+        if is_file_fault(error):
+            raise FILE_FAULTS.pop() from None
+        raise
     finally:
         connection.close()
 

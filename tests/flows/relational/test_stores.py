@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,8 +13,9 @@ import yaml
 
 import skald
 from flows.tables import tables
-from schemas.errors.base import SkaldError, StorageError, VerificationError
+from schemas.errors.base import SkaldError, SourceError, StorageError, VerificationError
 from schemas.relational.tables_job import load_tables_job
+from tasks.relational import publication
 from tasks.relational.verified import verify_tables
 from tasks.store.place import Bucket
 from tasks.verification.published_releases import release_folder
@@ -72,3 +74,20 @@ def test_a_release_in_a_bucket_is_verified_with_and_without_its_job_by_command_a
             assert json.loads(done.stdout) == skald.verify(release, *told[1:])
         with pytest.raises(SkaldError, match="not a release"):
             skald.verify("s3://bucket/hospital-0123456789abcdef", job)
+
+
+def test_a_table_that_changes_while_it_is_recounted_is_named_and_no_fault_of_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = hospital_job(tmp_path, hospital_tables(150, 3))
+    visits = next((tmp_path / "visit").glob("*.parquet"))
+    counted = publication.recount_tables
+
+    def late(*arguments: Any) -> Any:
+        visits.write_bytes(b"no Parquet")
+        return counted(*arguments)
+
+    monkeypatch.setattr(publication, "recount_tables", late)
+    with pytest.raises(SourceError, match="changed while it was being read"):
+        tables(job, ())
+    assert not list((tmp_path / "releases").glob("*/manifest.json"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -14,9 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from schemas.errors.base import VerificationError
+from schemas.errors.storage import ObjectStoreError
+from tasks.release.files import file_error
 from tasks.source import pinned_objects
 from tasks.source.listing import scan_address
 from tasks.source.pinned_objects import PinnedObjects
+from tasks.store.database import database
 
 ROWS, SIZES = 4_000, pytest.mark.parametrize("most_small", [0, 1_000_000])
 
@@ -62,3 +67,25 @@ def test_all_threads_of_a_query_read_what_the_object_holds(address: str) -> None
     with duckdb.connect(config={"threads": 8}) as connection:
         connection.register_filesystem(PinnedObjects())
         assert {connection.execute(query).fetchone() for _ in range(100)} == {(right, 97, right)}
+
+
+@SIZES
+def test_a_store_that_fails_while_a_query_reads_is_told_of_as_that_and_says_nothing_of_the_release(
+    address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise ObjectStoreError.failed("s3://bucket/a.parquet", "no answer in time")
+
+    def fail(*_: object) -> bytes:
+        return Failing().read()
+
+    monkeypatch.setattr(pinned_objects, "content_of", fail)
+    monkeypatch.setattr(pinned_objects, "open_pinned", lambda *_: Failing())
+    for _ in range(2):
+        with pytest.raises(ObjectStoreError, match="no answer in time"), database(100_000_000, tmp_path) as connection:
+            connection.register_filesystem(PinnedObjects())
+            with file_error("release 'a'"):
+                connection.execute(f"SELECT sum(a) FROM read_parquet(['{address}'])").fetchall()
+    with pytest.raises(VerificationError), database(100_000_000, tmp_path) as connection, file_error("release 'a'"):
+        connection.execute("SELECT 'a'::INTEGER").fetchall()
