@@ -58,7 +58,7 @@ def start(server: PrefectServer, parameters: dict[str, Any]) -> tuple[int, dict[
 
 @pytest.mark.slow
 def test_every_method_is_deployed_with_one_form_off_until_switched_on_and_for_jobs_side_by_side(server: PrefectServer) -> None:
-    for method in FLOWS:
+    for method in (*FLOWS, "tables"):
         found = deployment(server, method)
         assert found["enforce_parameter_schema"]
         assert found["work_pool_name"] == "skald"

@@ -33,8 +33,10 @@ def deploy(
     from flows.server.local_api import prefect_api, prepare_prefect
     from schemas.errors.storage import DeploymentError
     from schemas.job.job import load_job
+    from schemas.reading.job_files import is_of_tables
+    from schemas.relational.tables_job import load_tables_job
 
-    loaded = load_job(job, settings or ())
+    loaded = (load_tables_job if is_of_tables(job, settings or ()) else load_job)(job, settings or ())
     if not prepare_prefect():
         raise DeploymentError.no_server()
     with prefect_api(configured=True):
@@ -43,7 +45,7 @@ def deploy(
         done = deploy_job(loaded, job.absolute(), settings or (), cron=cron, timezone=timezone, pool=pool, take_over=take_over)
     console = Screen(highlight=False)
     for former in done.former:
-        console.print(f"{former}: removed, as the job is of another method now.")
+        console.print(f"{former}: removed, as {done.name} takes its place.")
     when = f"at '{cron}' ({timezone})" if cron else "by hand"
     console.print(f"{done.name}: runs {when}, one at a time; another one waits. Start it: prefect deployment run {shlex.quote(done.name)}")
     if done.is_paused:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.responses import DeploymentResponse
 
+    from schemas.relational.tables_job import TablesJob
+
 FIELDS = 5
 TAG = "skald"
 """By which the automations in ``deployments`` know runs of ours."""
@@ -53,13 +55,15 @@ class Deployed(NamedTuple):
     former: tuple[str, ...]
 
 
-def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool) -> Deployed:
+def deploy_job(
+    job: Job | TablesJob, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool
+) -> Deployed:
     """Create or change a job's deployment on Prefect's server, and delete those of its former methods.
 
-    It is of the method's flow, under the job's name.
+    It is of the method's flow, or of that of several tables, under the job's name.
 
     Args:
-        job: The job.
+        job: The job, of one table or of several.
         file: Its file, as the worker sees it; absolute.
         settings: What every run replaces of it.
         cron: When it runs, in five fields; None for by hand only.
@@ -73,14 +77,14 @@ def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | Non
     """
     schedules = _schedules(cron, timezone)
     parameters = RunParameters.of(file, settings).model_dump(mode="json", exclude_defaults=True)
-    flow = METHODS[job.method.name].flow.load()
+    flow, words = _flow_of(job)
     with get_client(sync_client=True) as client:
-        former = _of_other_methods(client, job, file, take_over=take_over)
+        former = _of_other_flows(client, job, flow.name, file, take_over=take_over)
         pool_is_new = _make_pool(client, pool)
         made = client.create_deployment(
             flow_id=client.create_flow_from_name(flow.name),
             name=job.name,
-            description=METHODS[job.method.name].words,
+            description=words,
             tags=[TAG, _host_tag()],
             entrypoint=f"{flow.fn.__module__}:{flow.fn.__name__}",
             pull_steps=[],
@@ -100,6 +104,15 @@ def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | Non
         for one in former.values():
             client.delete_deployment(one.id)
     return Deployed(f"{flow.name}/{job.name}", is_paused, pool_is_new, tuple(former))
+
+
+def _flow_of(job: Job | TablesJob) -> tuple[Any, str]:
+    """Return the flow that runs a job, and what it does in words."""
+    if isinstance(job, Job):
+        return METHODS[job.method.name].flow.load(), METHODS[job.method.name].words
+    from flows.tables import tables  # noqa: PLC0415 - what jobs of one table do without
+
+    return tables, "Several tables of the same persons, joinable and k-anonymous together."
 
 
 def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate]:
@@ -135,7 +148,9 @@ def _host_tag() -> str:
     return f"{HOST_TAG}{os.environ.get(HOST) or socket.gethostname()}"
 
 
-def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_over: bool) -> dict[str, DeploymentResponse]:
+def _of_other_flows(
+    client: SyncPrefectClient, job: Job | TablesJob, flow: str, file: Path, *, take_over: bool
+) -> dict[str, DeploymentResponse]:
     """Return the deployments of the same job by its former methods, by full name.
 
     Their runs could only fail.
@@ -150,11 +165,11 @@ def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_o
         # A path is one job on one host; what was deployed before hosts were told apart says nothing of them.
         hosts = [tag for tag in one.tags if tag.startswith(HOST_TAG)]
         if theirs == str(file) and hosts and here not in hosts and not take_over:
-            if method == job.method.name:
+            if method == flow:
                 raise DeploymentError.other_host(f"{method}/{job.name}", hosts[0].removeprefix(HOST_TAG))
-        elif theirs == str(file) and method != job.method.name and TAG in one.tags:
+        elif theirs == str(file) and method != flow and TAG in one.tags:
             found[f"{method}/{job.name}"] = one
-        elif theirs != str(file) and method == job.method.name:
+        elif theirs != str(file) and method == flow:
             raise DeploymentError.name_taken(f"{method}/{job.name}", theirs or "no job")
     return found
 

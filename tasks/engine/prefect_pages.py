@@ -36,6 +36,7 @@ from schemas.job.job import Job, load_job
 from schemas.job.run_parameters import RunParameters
 from schemas.job.source import is_address
 from schemas.reading.job_files import is_of_tables
+from schemas.relational.manifest import TablesManifest
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from schemas.release.manifest import Manifest, Persons
 from schemas.release.report import Report, RiskFigure
@@ -107,14 +108,17 @@ def summary(report: Report, location: str, link: str, *, new: bool) -> str:
 def published_lines(report: Report, location: str, *, new: bool) -> list[str]:
     """Return the last log lines of a run: release, counts of records, and warnings."""
     out = report.came_out
-    made = "Published release" if new else "Nothing to do: the same job on the same data was published as release"
     masked = f", {out.masked:,} of them masked" if out.masked else ""
     return [
-        f"{made} {report.release} in '{location}'.",
+        f"{_made(new=new)} {report.release} in '{location}'.",
         f"{counted(out.records, 'record')}: {out.released:,} released{masked}, {out.suppressed:,} suppressed of at most "
         f"{report.asked.most_suppressed:,}; {out.classes:,} classes, the smallest of {counted(out.min_class, out.unit)}; recounted.",
         *(f"Warning: {warning}" for warning in out.warnings),
     ]
+
+
+def _made(*, new: bool) -> str:
+    return "Published release" if new else "Nothing to do: the same job on the same data was published as release"
 
 
 def figures(report: Report) -> list[dict[str, str]]:
@@ -240,12 +244,33 @@ def announce(manifest: Manifest, release: Place, *, new: bool) -> None:
         return
     for line in published_lines(report, release.location, new=new):
         log_line(line)
-    writer = ArtifactWriter(manifest.name)
     link = report_url(manifest, release.location_of("report.html"))
-    text, title = summary(report, release.location, link, new=new), f"report of {manifest.release}"
-    writer.write(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
+    writer = _write_summary(manifest, release, summary(report, release.location, link, new=new))
     writer.write(create_table_artifact, "figures", table=figures(report), description="Risk before and after, and what was lost")
+
+
+def announce_tables(manifest: TablesManifest, sentences: Sequence[str], release: Place, *, new: bool) -> None:
+    """Log what the report of several tables says, and write it as Prefect artifacts.
+
+    Args:
+        manifest: Of the release.
+        sentences: Of its report.
+        release: Where it lies.
+        new: Whether this run made it.
+    """
+    said = [f"{_made(new=new)} {manifest.release} in '{release.location}'.", *sentences]
+    for line in said:
+        log_line(line)
+    _write_summary(manifest, release, "\n\n".join([f"## {_text(manifest.release)}", *map(_text, said)]))
+
+
+def _write_summary(manifest: Manifest | TablesManifest, release: Place, text: str) -> ArtifactWriter:
+    """Write the summary of a release and the link to its report; return the writer."""
+    writer = ArtifactWriter(manifest.name)
+    link, title = report_url(manifest, release.location_of("report.html")), f"report of {manifest.release}"
+    writer.write(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
     writer.write(create_link_artifact, "report", link=link, link_text=title, description="To hand on: one page, no network, no script")
+    return writer
 
 
 def announced_report(release: Place) -> Report | None:
@@ -264,7 +289,7 @@ def log_line(sentence: str) -> None:
         flow_run_logger(context.flow_run, context.flow).info(sentence)
 
 
-def report_url(manifest: Manifest, page: str) -> str:
+def report_url(manifest: Manifest | TablesManifest, page: str) -> str:
     """Return the URL of a release's report, by the environment's template, else of its page.
 
     Args:

@@ -10,6 +10,7 @@ that is refused removes its own.
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from schemas.errors.base import SkaldError, StorageError
-from schemas.errors.storage import ObjectStoreError, PointerError
+from schemas.errors.storage import AfterPublicationError, ObjectStoreError, PointerError
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE, PublishedFile, Signable, has_valid_digest
@@ -337,3 +338,45 @@ def unaltered_manifest(folder: Path) -> Manifest:
 def count_missing_files(folder: Path, manifest: Signable) -> int:
     """Return how many files a manifest lists and its folder lacks, the signature included."""
     return sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
+
+
+@dataclass
+class Publication:
+    """What is left undone if publication fails now, in words; empty before the release is there.
+
+    Attributes:
+        undone: What is left undone if the run fails now, as the end of a sentence; empty as long as the release is not there.
+    """
+
+    undone: str = ""
+
+
+@contextmanager
+def publication_errors(release: str) -> Iterator[Publication]:
+    """Yield a ``Publication``; once its ``undone`` is set, raise errors as ``AfterPublicationError``.
+
+    Args:
+        release: Its id.
+    """
+    publication = Publication()
+    try:
+        yield publication
+    except Exception as error:
+        if not publication.undone or os.environ.get("SKALD_DEBUG"):
+            raise
+        raise AfterPublicationError.of_release(release, publication.undone, _reason(error)) from None
+
+
+def _reason(error: BaseException) -> str:
+    """Return the system's message for an error, or the error's kind: its own text may hold a cell."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__
+
+
+LEFTOVER_NAMES = "artefacts that it needs no more could not be removed, which the same command does"
+NOT_IN_REGISTRY = "the registry of the folder of jobs could not be written, so that others know of it only while it is there"
+SERVER_NOT_TOLD = "Prefect's server could not be told of it"

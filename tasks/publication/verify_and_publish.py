@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
-from schemas.errors.storage import AfterPublicationError, PeopleLostError
+from schemas.errors.storage import PeopleLostError
 from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import ClaimedLevels, Manifest
 from schemas.release.report import Example
@@ -32,7 +30,15 @@ from tasks.publication.recount_calls import ClassPersonArtifacts, Written
 from tasks.publication.recounts import recount_written
 from tasks.publication.reported_figures import increment_of, reported_repeating_identifiers, source_digests
 from tasks.publication.staging import complete_staging, release_id, signer_of
-from tasks.publication.target import Target, job_target
+from tasks.publication.target import (
+    LEFTOVER_NAMES,
+    NOT_IN_REGISTRY,
+    SERVER_NOT_TOLD,
+    Publication,
+    Target,
+    job_target,
+    publication_errors,
+)
 from tasks.release.examples import examples_of
 from tasks.release.files import data_files
 from tasks.release.manifest import keyed_hierarchies
@@ -44,46 +50,6 @@ from tasks.store.store import Artifact
 from tasks.store.work_folder import UNTOLD
 from tasks.writing.people import WrittenPersons
 from tasks.writing.pseudonyms import give_tokens, with_key_fingerprints
-
-
-@dataclass
-class Publication:
-    """What is left undone if publication fails now, in words; empty before the release is there.
-
-    Attributes:
-        undone: What is left undone if the run fails now, as the end of a sentence; empty as long as the release is not there.
-    """
-
-    undone: str = ""
-
-
-@contextmanager
-def publication_errors(release: str) -> Iterator[Publication]:
-    """Yield a ``Publication``; once its ``undone`` is set, raise errors as ``AfterPublicationError``.
-
-    Args:
-        release: Its id.
-    """
-    publication = Publication()
-    try:
-        yield publication
-    except Exception as error:
-        if not publication.undone or os.environ.get("SKALD_DEBUG"):
-            raise
-        raise AfterPublicationError.of_release(release, publication.undone, _reason(error)) from None
-
-
-def _reason(error: BaseException) -> str:
-    """Return the system's message for an error, or the error's kind: its own text may hold a cell."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
-        cause = cause.__cause__ or cause.__context__
-    return type(error).__name__
-
-
-LEFTOVER_NAMES = "artefacts that it needs no more could not be removed, which the same command does"
 
 
 @dataclass(frozen=True)
@@ -201,7 +167,7 @@ def _verified_and_published(
         manifest = _finished(compared, target, staging, manifest, counted, people, written, publication)
     publication.undone = LEFTOVER_NAMES
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
-    publication.undone = "Prefect's server could not be told of it"
+    publication.undone = SERVER_NOT_TOLD
     return _told(run, PublishedRelease(manifest, job.target_path / release, new=True, untold=run.untold))
 
 
@@ -254,7 +220,7 @@ def _finished(
         run.work.check()
         target.publish(staging, whole.release, run.work)
         _keep_untold(run)
-        publication.undone = "the registry of the folder of jobs could not be written, so that others know of it only while it is there"
+        publication.undone = NOT_IN_REGISTRY
         compared.record_publication(entry)
         publication.undone = "its run could not be ended"
         return whole

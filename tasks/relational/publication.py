@@ -18,15 +18,17 @@ from schemas.relational.manifest import ReleasedPersons, TablesManifest, files_b
 from schemas.relational.table_jobs import lasting_key, tables_digest, tables_promise, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import PublishedFile
+from schemas.release.increments import composition_warning
 from schemas.release.terms import NOT_FOR_NODES
 from tasks.composition.overlaps import compared_records
 from tasks.composition.release_history import forget_older, oldest_release_kept
+from tasks.engine.flows import in_flow_run
 from tasks.engine.progress import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
 from tasks.publication.disclosures import attack_fields, check_untreated_tables, refusal_words
 from tasks.publication.staging import signer_of, write_signed_documents
-from tasks.publication.target import job_target
+from tasks.publication.target import LEFTOVER_NAMES, NOT_IN_REGISTRY, SERVER_NOT_TOLD, Publication, job_target, publication_errors
 from tasks.recount.original import Original, normalised_relation
 from tasks.recount.tables import WrittenTables, recount_tables
 from tasks.relational.contents import NumberedHistories
@@ -34,12 +36,13 @@ from tasks.relational.earlier_releases import ComparablePersons, ShownTables, di
 from tasks.relational.making.levels import TablesOutcome
 from tasks.relational.making.reading import TableSource
 from tasks.relational.making.writing import ReleasedTables
-from tasks.relational.report import report_code_of_tables, report_texts
+from tasks.relational.report import report_code_of_tables, report_content, report_texts
 from tasks.relational.stated_figures import loss_of_tables, rows_beyond_bounds, table_entries
 from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
 from tasks.store.files import apply_user_umask, flush
 from tasks.store.keys import secret_of
+from tasks.store.place import target_of
 from tasks.store.store import Artifact
 
 if TYPE_CHECKING:
@@ -80,8 +83,11 @@ def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> 
     if manifest is None:
         job_target(run.job).remove_unfinished(run.work, but=release)
         return None
-    run.remove_unneeded_artifacts()
-    return PublishedTables(manifest, run.job.target_path / release, _published_columns(tables), new=False)
+    with publication_errors(release) as publication:
+        publication.undone = LEFTOVER_NAMES
+        run.remove_unneeded_artifacts()
+        publication.undone = SERVER_NOT_TOLD
+        return _told(run, PublishedTables(manifest, run.job.target_path / release, _published_columns(tables), new=False))
 
 
 def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
@@ -113,11 +119,23 @@ def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mappi
 
     What is for an object store is staged and recounted in the run folder, and put there with its manifest last.
     """
-    with job_target(given.run.job).withdrawn_if_refused(given.release, given.run.work):
-        return _published(given, outcome, written)
+    job, release = given.run.job, given.release
+    with job_target(job).withdrawn_if_refused(release, given.run.work), publication_errors(release) as publication:
+        return _published(given, outcome, written, publication)
 
 
-def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
+def _told(run: Run, done: PublishedTables) -> PublishedTables:
+    """Announce a release on Prefect's server in a flow run; return the release."""
+    if in_flow_run():
+        from tasks.engine.prefect_pages import announce_tables  # noqa: PLC0415
+
+        warning = composition_warning(done.manifest)
+        sentences = [*([f"Warning: {warning}"] if warning else []), *report_content(done.manifest)["sentences"]]
+        announce_tables(done.manifest, sentences, target_of(run.job).below(done.manifest.release), new=done.new)
+    return done
+
+
+def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact], publication: Publication) -> PublishedTables:
     run, numbered = given.run, given.run.spill / "histories.parquet"
     with run.phase("verify"):
         release_memory()
@@ -147,16 +165,20 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
             run.work.keep()
             run.work.check()
             job_target(run.job).publish(staging, given.release, run.work, staged)
+            publication.undone = NOT_IN_REGISTRY
             compared.record_publication(entry)
+            publication.undone = "its run could not be ended"
             return whole
 
         # Before it is published and artefacts go.
         bounded = rows_beyond_bounds(given)
         # The rename happened or did not, and the next run sees which.
         whole = step_here("publish", "publish", finish, once=True)
+    publication.undone = LEFTOVER_NAMES
     run.remove_unneeded_artifacts(forget_older(run.store), oldest_release_kept(run.store))
+    publication.undone = SERVER_NOT_TOLD
     columns = _published_columns({name: table.table for name, table in given.tables.items()})
-    return PublishedTables(whole, run.job.target_path / whole.release, columns, new=True, bounded=bounded)
+    return _told(run, PublishedTables(whole, run.job.target_path / whole.release, columns, new=True, bounded=bounded))
 
 
 def _published_columns(tables: Mapping[str, TableSource]) -> dict[str, tuple[str, ...]]:

@@ -21,6 +21,7 @@ import yaml
 from flows.server.deployments import ENVIRONMENT, TAG
 from tests.command_line import SIGNALLING, CommandLine
 from tests.conftest import Anonymise
+from tests.flows.relational.hospital import hospital_job, hospital_tables
 from tests.jobs import digests, people, people_job
 from tests.patience import until
 from tests.places import ROOT
@@ -165,6 +166,31 @@ def test_what_somebody_paused_stays_paused_when_the_job_is_deployed_again_and_of
         code, told = deploy(server, str(job), "--cron", "0 2 * * *", "--pool", "other")
         assert (code, "paused on the server and stays so" in told) == (0, expected), told
         assert deployment(server, f"{'mondrian' if method else 'skald'}/paused")["paused"] == expected
+
+
+@pytest.mark.slow
+def test_a_job_of_several_tables_is_deployed_run_and_told_of_and_may_become_one_of_one_table(server: PrefectServer) -> None:
+    folder = server.line.folder / "hospital"
+    job = hospital_job(folder, hospital_tables(150, 3))
+    code, told = deploy(server, str(job), "--set", "privacy.k=4")
+    assert (code, "tables/hospital: runs by hand" in told) == (0, True), told
+    server.start_worker()
+    first, again = (start(server, "tables/hospital") for _ in range(2))
+    assert [server.ended(one)["type"] for one in (first, again)] == ["COMPLETED", "COMPLETED"]
+    release = (folder / "releases" / "CURRENT").read_text().strip()
+    said = [until(lambda run=run: [line for line in lines_of(server, run) if release in line]) for run in (first, again)]
+    assert sorted(line.split(release)[0] for [line] in said) == [
+        "Nothing to do: the same job on the same data was published as release ",
+        "Published release ",
+    ]
+    assert any("are published in 3 tables" in line for line in lines_of(server, first))
+    asked = {"artifacts": {"flow_run_id": {"any_": [first]}}}
+    made = {one["key"]: str(one["data"]) for one in server.ask("POST", "/artifacts/filter", asked).json()}
+    assert {"hospital-summary", "hospital-report"} <= made.keys()
+    assert "Every history is shared by at least 4 persons" in made["hospital-summary"]
+    people_job(folder, people(60), name="hospital")
+    code, told = deploy(server, str(job))
+    assert (code, "tables/hospital: removed, as skald/hospital takes its place." in told) == (0, True), told
 
 
 @pytest.mark.slow
