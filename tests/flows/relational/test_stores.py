@@ -14,7 +14,9 @@ import yaml
 import skald
 from flows.tables import tables
 from schemas.errors.base import SkaldError, SourceError, StorageError, VerificationError
+from schemas.errors.storage import AfterPublicationError
 from schemas.relational.tables_job import load_tables_job
+from tasks.engine.runs import Run
 from tasks.relational import publication
 from tasks.relational.verified import verify_tables
 from tasks.store.place import Bucket
@@ -91,3 +93,16 @@ def test_a_table_that_changes_while_it_is_recounted_is_named_and_no_fault_of_the
     with pytest.raises(SourceError, match="changed while it was being read"):
         tables(job, ())
     assert not list((tmp_path / "releases").glob("*/manifest.json"))
+
+
+def test_what_fails_after_tables_are_published_does_not_unsay_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise StorageError.not_writable("here", "No space left on device")
+
+    job = hospital_job(tmp_path, hospital_tables(150, 3))
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "remove_unneeded_artifacts", full)
+        with pytest.raises(AfterPublicationError, match="is published, verified and whole, but artefacts") as told:
+            tables(job, ())
+    done = tables(job, ())
+    assert (done.new, done.manifest.release in str(told.value)) == (False, True)
