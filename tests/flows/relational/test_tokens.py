@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skald
+from flows.commands.reveal import reveal
 from flows.tables import tables
 from flows.terminal.tables import plan_lines
 from flows.verification import verified_tables
@@ -78,3 +79,14 @@ def test_frames_get_the_tokens_of_a_new_vault_too(tmp_path: Path) -> None:
         del table["source"]
     shown = [set(skald.anonymise(source, job)[0]["person"]["person_id"].to_pylist()) for _ in range(2)]
     assert shown[0] == shown[1] <= set(tokens_in(vault).values())
+
+
+def test_whoever_has_the_vault_gets_back_whose_a_pseudonym_is(tmp_path: Path) -> None:
+    vault = tmp_path / "vaults" / "persons.parquet"
+    path = hospital_job(tmp_path, hospital_tables(60, 3), tables=tables_with_vault(vault), attacks="off")
+    shown = sorted(pseudonyms_in(tables(path, ()).folder))
+    (tmp_path / "shown.csv").write_text("\n".join(shown))
+    reveal(path, "person_id", tmp_path / "originals.csv", tmp_path / "shown.csv", None)
+    values = {token: value for value, token in tokens_in(vault).items()}
+    expected = ["pseudonym,original", *(f"{one},{values[one]}" for one in shown)]
+    assert (tmp_path / "originals.csv").read_text().split() == expected
