@@ -3,8 +3,11 @@
 Counts go to the screen, values to private files.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,10 +16,14 @@ from rich.table import Column, Table
 from flows.commands.init import Query, TableName
 from flows.terminal.screen import NameTable, Screen, check_suffix
 
+if TYPE_CHECKING:
+    from schemas.job.job import Job
+
 # ruff: noqa: PLC0415 - each command imports what it needs
 
 hierarchy = typer.Typer(no_args_is_help=True, help="Draft, complete and show hierarchies. Values go into private files.")
 ColumnName = Annotated[str, typer.Option("--column", metavar="NAME", help="The column.", show_default=False)]
+OfTables = Annotated[str, typer.Option("--column", metavar="NAME", help="The column; TABLE.COLUMN of several tables.", show_default=False)]
 JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in source.path=other.csv; may be repeated.")
@@ -49,18 +56,17 @@ def draft_hierarchy_file(
 
 
 @hierarchy.command("complete")
-def complete_hierarchy_file(job: JobFile, column: ColumnName, settings: Settings = None) -> None:
+def complete_hierarchy_file(job: JobFile, column: OfTables, settings: Settings = None) -> None:
     """Add the values that a job's own CSV hierarchy lacks.
 
     Each goes to the group of its neighbours, or to a group of others.
     """
     from flows.terminal.runs import progress_bars
     from schemas.errors.base import counted
-    from schemas.job.job import load_job
     from tasks.planning.listed_hierarchies import complete_file
 
     with progress_bars(Console(stderr=True)):
-        done = complete_file(load_job(job, settings or ()), column)
+        done = complete_file(*_column_of(job, column, settings or ()))
     console = Screen(highlight=False)
     if not (added := len(done.placed.rows)):
         console.print(f"{done.path}: has all {counted(done.values, 'value')} of '{column}'. Nothing was changed.")
@@ -82,7 +88,7 @@ def complete_hierarchy_file(job: JobFile, column: ColumnName, settings: Settings
 @hierarchy.command("show")
 def show_hierarchy(
     job: JobFile,
-    column: ColumnName,
+    column: OfTables,
     to: Annotated[
         Path | None,
         typer.Option(metavar="FILE.svg", help="Where the picture goes; <job's name>-hierarchy.svg if left out.", show_default=False),
@@ -95,16 +101,15 @@ def show_hierarchy(
     """
     from core.charts.hierarchy_levels import LevelRow, hierarchy_picture
     from flows.terminal.runs import progress_bars
-    from schemas.job.job import load_job
     from tasks.planning.listed_hierarchies import levels_of_values
     from tasks.store.files import check_takes_file, open_folder, write_atomically
 
     check_suffix(to, ".svg")
-    loaded = load_job(job, settings or ())
+    loaded, name = _column_of(job, column, settings or ())
     path = to or Path(f"{loaded.name}-hierarchy.svg")
     check_takes_file(path)
     with progress_bars(Console(stderr=True)):
-        domain, ladder = levels_of_values(loaded, column)
+        domain, ladder = levels_of_values(loaded, name)
     size = len(domain.values)
     rungs = [
         LevelRow(groups[:size], [str(label) for label in labels.to_pylist()] if level else [])
@@ -116,6 +121,22 @@ def show_hierarchy(
     console = Screen(highlight=False)
     console.print(_levels(tuple(len(set(rung.groups.tolist())) for rung in rungs)))
     console.print(f"\n{path}: readable by you alone, as its labels may be values.")
+
+
+def _column_of(file: Path, column: str, settings: Sequence[str]) -> tuple[Job, str]:
+    """Return the job of a column's table, and the column's name there."""
+    from schemas.job.job import load_job
+    from schemas.reading.job_files import is_of_tables
+    from schemas.relational.table_jobs import table_job
+    from schemas.relational.tables_job import load_tables_job
+
+    if not is_of_tables(file, settings):
+        return load_job(file, settings), column
+    loaded = load_tables_job(file, settings)
+    table = max((name for name in loaded.tables if column.startswith(f"{name}.")), key=len, default=None)
+    if table is None:
+        raise typer.BadParameter(f"names no table: write TABLE.COLUMN, with a table of {', '.join(loaded.tables)}", param_hint="--column")
+    return table_job(loaded, table), column.removeprefix(f"{table}.")
 
 
 def _levels(groups: tuple[int, ...]) -> Table:

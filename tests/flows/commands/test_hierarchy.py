@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import stat
+from copy import deepcopy
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tests.conftest import CommandLine
+from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables
 from tests.jobs import people_job, two_column_job, write_csv, write_parquet
 
 CANARY = "canary-7f3"
@@ -119,3 +121,21 @@ def test_what_cannot_be_done_is_told(direct: CommandLine, arguments: tuple[str, 
     done = direct("hierarchy", *arguments)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+@pytest.mark.ci
+def test_what_is_missing_in_one_of_several_tables_is_added_and_the_job_runs_then(direct: CommandLine) -> None:
+    of_tables = deepcopy(JOB["tables"])
+    of_tables["visit"]["columns"]["quasi_identifiers"][0]["hierarchy"] = {"csv": "ward.csv"}
+    hospital_job(direct.folder, hospital_tables(150, 3), tables=of_tables)
+    (direct.folder / "ward.csv").write_text("a;inner;*\nb;inner;*\n")
+    refused = direct("run", "job.yaml")
+    assert (refused.returncode, "'ward': 1 of 3 values" in refused.stderr) == (2, True), refused.stderr
+    unknown = direct("hierarchy", "complete", "job.yaml", "--column", "ward")
+    assert (unknown.returncode, "TABLE.COLUMN" in unknown.stderr, "person, visit, condition" in unknown.stderr) == (2, True, True)
+    done = direct("hierarchy", "complete", "job.yaml", "--column", "visit.ward")
+    assert (done.returncode, "1 line added at the end" in done.stdout) == (0, True), done.stderr
+    assert [row[0] for row in rows(direct.folder / "ward.csv")] == ["a", "b", "c"]
+    drawn = direct("hierarchy", "show", "job.yaml", "--column", "visit.ward", "--to", "ward.svg")
+    assert (drawn.returncode, (direct.folder / "ward.svg").exists()) == (0, True), drawn.stderr
+    assert direct("run", "job.yaml").returncode == 0
