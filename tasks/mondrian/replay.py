@@ -27,7 +27,14 @@ from tasks.counting.histograms import HISTOGRAM, RootTable, fingerprints, load_h
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import Merge, run_for_item
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
+from tasks.lattice.kept_recodings import (
+    OF_CELLS,
+    LocalOutcome,
+    RecodingArtifacts,
+    read_local_outcome,
+    read_recoding_artifacts,
+    write_recoding_of_cells,
+)
 from tasks.lattice.promises import class_settings, most_suppressed
 from tasks.lattice.replay import replayed_manifest
 from tasks.mondrian.cells import (
@@ -41,7 +48,6 @@ from tasks.mondrian.cells import (
     orders_learnt,
     rows_of_cells,
 )
-from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.source.chunks import ChunkedSource
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store

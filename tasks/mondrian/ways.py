@@ -15,12 +15,12 @@ from tasks.engine.calls import Call
 from tasks.engine.progress import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, remote_takes_all_chunks, run_for_each_item, run_for_item, run_for_items, run_step
+from tasks.lattice.kept_recodings import LocalOutcome, read_local_outcome
 from tasks.mondrian import fragments
 from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, outcome_of, works_on_cells
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
 from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare, read_losses
-from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.source.chunks import ChunkedSource
 from tasks.source.published_columns import shared_columns
 from tasks.store.store import Artifact

@@ -34,7 +34,7 @@ from tasks.counting.contents import digested_by, record_digest_columns
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import class_settings
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of
-from tasks.records.fragments import published_fragment
+from tasks.records.recodings import published_fragment
 from tasks.source.chunks import ChunkedSource
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep

@@ -24,7 +24,7 @@ from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
 from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, contributors_to_uniqueness
-from tasks.counting.untreated import check_published, measure_untreated_columns
+from tasks.counting.untreated_figures import check_published, measure_untreated_columns
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import check_promise, most_suppressed, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root
