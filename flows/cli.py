@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from flows.commands.attack import attack
 from flows.commands.compare import compare_command
@@ -25,6 +24,7 @@ from flows.commands.init import init
 from flows.commands.lattice import lattice
 from flows.commands.report import report
 from flows.commands.reveal import reveal
+from flows.commands.running import AsJson, JobFile, Settings, job_flow_by
 from flows.commands.schema import schema
 from flows.commands.studio import studio
 from flows.commands.utility import utility
@@ -47,11 +47,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 120},
 )
-JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")]
 
 
 def main() -> None:
@@ -184,24 +179,15 @@ def run(
         manifest = find_existing_release(loaded)
     new = manifest is None
     if manifest is None:
-        from flows.commands.running import job_flow_by
+        from flows.terminal.runs import progress_bars
         from schemas.job.method import METHODS
 
-        with job_flow_by(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars():
+        with job_flow_by(METHODS[loaded.method.name].flow.load, direct=direct) as flow, progress_bars():
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.runs import print_published
 
     print_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
-
-
-@contextmanager
-def _bars() -> Iterator[None]:
-    """Show progress bars on standard error while the block runs."""
-    from flows.terminal.runs import progress_bars
-
-    with progress_bars(Console(stderr=True)):
-        yield
 
 
 @app.command()
@@ -218,6 +204,7 @@ def plan(
     Sizes, lattice, memory, how unique the records are and which columns make them so.
     """
     from flows.terminal.plans import plan_summary
+    from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
     from tasks.planning.plan import make_plan
@@ -226,7 +213,7 @@ def plan(
         from flows.commands.tables import plan_of_tables
 
         return plan_of_tables(job, settings or (), as_json=as_json, quick=quick)
-    with _bars():
+    with progress_bars():
         made = make_plan(load_job(job, settings or ()), quick=quick)
     if as_json:
         print_json(made.model_dump(mode="json"))

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.running import AsJson, Settings
 from flows.terminal.screen import Screen, print_json
 
 # ruff: noqa: PLC0415 - each command imports what it needs
@@ -13,11 +14,9 @@ from flows.terminal.screen import Screen, print_json
 def attack(
     release: Annotated[str, typer.Argument(help="A release folder, or its address in an object store.", show_default=False)],
     job: Annotated[Path, typer.Option("--job", help="The job that made it.", show_default=False)],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting of the job, as in attacks.refuse=true.")
-    ] = None,
+    settings: Settings = None,
     everybody: Annotated[bool, typer.Option("--all", help="Attack everybody, and not a sample.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Verify a release and run simulated attacks on it.
 

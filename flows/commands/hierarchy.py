@@ -7,20 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from flows.commands.init import Query, TableName
+from flows.commands.running import JobFile, Settings
 from flows.terminal.screen import NameTable, Screen, check_suffix
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
 hierarchy = typer.Typer(no_args_is_help=True, help="Draft, complete and show hierarchies. Values go into private files.")
 ColumnName = Annotated[str, typer.Option("--column", metavar="NAME", help="The column.", show_default=False)]
-JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in source.path=other.csv; may be repeated.")
-]
 
 
 @hierarchy.command("draft")
@@ -59,7 +55,7 @@ def complete_hierarchy_file(job: JobFile, column: ColumnName, settings: Settings
     from schemas.job.job import load_job
     from tasks.planning.listed_hierarchies import complete_file
 
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         done = complete_file(load_job(job, settings or ()), column)
     console = Screen(highlight=False)
     if not (added := len(done.placed.rows)):
@@ -103,7 +99,7 @@ def show_hierarchy(
     loaded = load_job(job, settings or ())
     path = to or Path(f"{loaded.name}-hierarchy.svg")
     check_takes_file(path)
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         domain, ladder = levels_of_values(loaded, column)
     size = len(domain.values)
     rungs = [

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.running import Settings
 from flows.terminal.screen import Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
@@ -15,9 +16,7 @@ from flows.terminal.screen import Screen
 def report(
     release: Annotated[Path, typer.Argument(help="A release folder.", show_default=False)],
     job: Annotated[Path | None, typer.Option("--job", help="The job that made it, with which it is compared.", show_default=False)] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting of the job, as in privacy.k=10.")
-    ] = None,
+    settings: Settings = None,
     to: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the report goes; back into the release if left out.", show_default=False)
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.running import Settings
 from flows.terminal.screen import Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
@@ -25,9 +26,7 @@ def reveal(
             show_default=False,
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
-    ] = None,
+    settings: Settings = None,
 ) -> None:
     """Reverse pseudonyms with the job's key or vault.
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.running import AsJson, Settings
 from flows.terminal.screen import Screen, print_json
 
 UNVERIFIED = 5
@@ -16,13 +17,11 @@ UNVERIFIED = 5
 def verify(
     release: Annotated[str, typer.Argument(help="A release folder, or its address in an object store.", show_default=False)],
     job: Annotated[Path | None, typer.Option("--job", help="The job whose promise is checked.", show_default=False)] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting of the job, as in privacy.k=10.")
-    ] = None,
+    settings: Settings = None,
     key: Annotated[
         Path | None, typer.Option("--key", metavar="PUBLIC.pem", help="The public key that must have signed it.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Verify a release: recount its files and check every byte.
 
