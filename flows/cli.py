@@ -1,4 +1,4 @@
-"""The command line: ``skald run``, ``plan``, ``verify``, ``clean`` and ``make-data``.
+"""The command line: ``skald run``, ``plan``, ``clean``, ``make-data``, ``schema`` and ``studio``.
 
 Exit codes: 0 published (or as asked), 2 wrong job or data, 3 privacy cannot be met, 4 verification failed, 1 a fault of ours; 130 after
 Ctrl-C, 143 after SIGTERM.
@@ -16,19 +16,14 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.attack import attack
 from flows.commands.compare import compare_command
 from flows.commands.deploy import deploy
 from flows.commands.hierarchy import hierarchy
 from flows.commands.init import init
 from flows.commands.lattice import lattice
-from flows.commands.report import report
-from flows.commands.reveal import reveal
+from flows.commands.releases import attack, report, reveal, verify
 from flows.commands.running import AsJson, JobFile, Settings, job_flow_by
-from flows.commands.schema import schema
-from flows.commands.studio import studio
 from flows.commands.utility import utility
-from flows.commands.verify import verify
 from flows.loading import check_address_space, prepare_quick_start, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import STAYS, SkaldError, counted, verb_of
@@ -289,6 +284,44 @@ def make_data(
     Screen(highlight=False).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}")
 
 
+@app.command()
+def schema(
+    to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it goes; standard output if left out.", show_default=False)] = None,
+) -> None:
+    """Print the JSON Schema of job files.
+
+    Editors complete and check job files by it.
+    """
+    from schemas.relational.tables_job import jobs_json_schema
+    from tasks.store.files import write_atomically
+
+    text = json.dumps(jobs_json_schema(), indent=2) + "\n"
+    if to is None:
+        sys.stdout.write(text)
+    else:
+        write_atomically(to, lambda part: part.write_text(text, "utf-8"), 0o644)
+
+
+@app.command()
+def studio(
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SOURCE | JOB]", help="What is anonymised, or a job file; the page asks if left out.", show_default=False),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Where it listens; any that is free if left out.", show_default=False)
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; only print the address.")] = False,
+) -> None:
+    """Open a page on this machine to decide on a job.
+
+    It has columns, hierarchies, choices, run and comparison. It ends with the terminal.
+    """
+    from flows.studio.serving import serve
+
+    serve(tuple(source or ()), port, browser=not no_browser)
+
+
 app.command()(attack)
 app.command("compare")(compare_command)
 app.command()(init)
@@ -297,8 +330,6 @@ app.add_typer(hierarchy, name="hierarchy")
 app.command()(utility)
 app.command()(lattice)
 app.command()(report)
-app.command()(schema)
-app.command()(studio)
 app.command()(reveal)
 app.command()(verify)
 

@@ -59,7 +59,7 @@ UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of co
 
 @contextmanager
 def progress_bars() -> Iterator[None]:
-    """Show progress bars on standard error while the block runs if that is a terminal, and print notes anywhere."""
+    """Show progress bars on a terminal while the block runs; print notes anywhere on standard error."""
     console = Console(stderr=True)
 
     def note(sentence: str) -> None:

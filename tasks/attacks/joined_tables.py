@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.attacks.joined_histories import joined_guesses, shared_rows_sql
+from core.attacks.attacked_tables import joined_guesses, shared_rows_sql
 from core.composition.pseudonym_sets import ShownTable, row_digests_sql
 from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings
 from schemas.relational.table_jobs import unit_job
@@ -53,7 +53,7 @@ def _counted(connection: duckdb.DuckDBPyConnection, unit: ShownTable, k: int) ->
 
 
 def shown_table(job: TablesJob, name: str, files: Sequence[Path], others: Sequence[str] = ()) -> ShownTable:
-    """Return a published table as SQL names, for joins: relation, key, references, and its columns of a row ``m``.
+    """Return a published table as SQL names, for joins; columns are those of a row ``m``.
 
     Args:
         others: Columns beside quasi-identifiers, key and references that are looked at.

@@ -34,9 +34,9 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import footer_of, open_source_file, read_chunk
-from tasks.store.arrays import write_array
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import write_array
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Recodings and their figures as the store keeps them, for a run and for comparison with later releases."""
+"""Recodings and their figures as the store keeps them, for a run and for later releases."""
 
 from __future__ import annotations
 
