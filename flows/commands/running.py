@@ -1,4 +1,4 @@
-"""Parameters that several commands have, and loading of a job's flow, in this process or through Prefect."""
+"""Parameters that several commands have, and loading of a job's flow, here or through Prefect."""
 
 from __future__ import annotations
 
