@@ -15,7 +15,7 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
-from tasks.lattice.kept_recodings import LocalOutcome, read_local_outcome
+from tasks.lattice.kept_recodings import LocalOutcome
 from tasks.lattice.recodings import check_hierarchies
 from tasks.mondrian.ways import anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
@@ -69,7 +69,7 @@ def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple
         recoding = recode_all_records(run, domain, coded)
     with run.phase("rewrite"):
         files, people = rewrite_records(run, source, domain, recoding)
-    return files, read_local_outcome(recoding, run.store), people
+    return files, run.store.read_model(recoding.outcome, LocalOutcome), people
 
 
 def record_flow(method: str) -> Any:

@@ -252,4 +252,4 @@ def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
     """Return the stored class sizes of the source; empty if they were not counted."""
-    return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())
+    return Sizes() if sizes is None else store.read_model(sizes, Sizes)

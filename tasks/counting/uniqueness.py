@@ -162,7 +162,7 @@ UNIQUENESS_CONTRIBUTORS = FileStep(
 
 
 def _counted(given: DomainTable, standing: ExposureQuery) -> Contributors:
-    return Contributors.model_validate_json(given.store.path(UNIQUENESS_CONTRIBUTORS.result(given, standing)).read_bytes())
+    return given.store.read_model(UNIQUENESS_CONTRIBUTORS.result(given, standing), Contributors)
 
 
 def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:

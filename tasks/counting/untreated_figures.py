@@ -207,11 +207,6 @@ FIGURES = FileStep(
 """The figures of columns that are published untreated."""
 
 
-def read_figures(artifact: Artifact, store: Store) -> ColumnInspection:
-    """Return the stored figures of columns that ``inspect_columns`` counts."""
-    return ColumnInspection.model_validate_json(store.path(artifact).read_bytes())
-
-
 def _value_sums_sql() -> str:
     """Return SQL over ``$files`` that counts, by column, distinct values, unique ones and all.
 
@@ -337,4 +332,5 @@ def inspect_columns(
     parts = run_for_items(run, VALUES, ValueReading(source.columns, tuple(names), run.store), source.chunks)
     elsewhere = count_remote_workers() > 0
     given = FigureReading(run.job.with_task_memory() if elsewhere else run.job, tuple(names), person, run.store, people)
-    return read_figures(run_for_item(run, FIGURES, given, parts, "look at columns", elsewhere=elsewhere), run.store)
+    made = run_for_item(run, FIGURES, given, parts, "look at columns", elsewhere=elsewhere)
+    return run.store.read_model(made, ColumnInspection)

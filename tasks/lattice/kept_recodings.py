@@ -122,8 +122,3 @@ class LocalOutcome(FrozenModel):
     search: dict[str, int]
     before: Sizes = Sizes()
     people: tuple[int, int] | None = None
-
-
-def read_local_outcome(artifacts: RecodingArtifacts, store: Store) -> LocalOutcome:
-    """Return the stored figures of an algorithm's recoding."""
-    return LocalOutcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

@@ -196,7 +196,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     """Find the best node and make its recoding."""
     job, store, coding = given.job, given.store, given.coding
     key, (root, histogram, parts, pairs, chunks) = SEARCH.key(given, cells), cells
-    if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).nodes_passing is None):
+    if (kept := _kept(job, store, key)) and (has_map(store, key) or store.read_model(kept.outcome, Outcome).nodes_passing is None):
         return kept
     counted = load_histogram(histogram, coding, root, store)
     people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
@@ -284,8 +284,3 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: Recodin
         suppressed_for=made.suppressed_for,
         local=made.local,
     )
-
-
-def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
-    """Return the stored outcome of a lattice search."""
-    return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

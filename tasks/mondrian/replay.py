@@ -31,7 +31,6 @@ from tasks.lattice.kept_recodings import (
     OF_CELLS,
     LocalOutcome,
     RecodingArtifacts,
-    read_local_outcome,
     read_recoding_artifacts,
     write_recoding_of_cells,
 )
@@ -84,7 +83,7 @@ def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tup
         recoding = run_for_item(run, REPLAYED, DomainTable.of(run, domain), cells, "apply earlier cuts")
     with run.phase("rewrite"):
         files, people = rewrite_cells(run, source, domain, recoding)
-    return files, read_local_outcome(recoding, store), people
+    return files, store.read_model(recoding.outcome, LocalOutcome), people
 
 
 def _earlier(job: Job, source: ChunkedSource, store: Store) -> tuple[Entry, CountedChunks]:

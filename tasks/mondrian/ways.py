@@ -15,12 +15,12 @@ from tasks.engine.calls import Call
 from tasks.engine.progress import release_memory
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, remote_takes_all_chunks, run_for_each_item, run_for_item, run_for_items, run_step
-from tasks.lattice.kept_recodings import LocalOutcome, read_local_outcome
+from tasks.lattice.kept_recodings import LocalOutcome
 from tasks.mondrian import fragments
 from tasks.mondrian.cells import CUTS, CutCells, bytes_of_people, bytes_of_rows, outcome_of, works_on_cells
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
-from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare, read_losses
+from tasks.mondrian.workers import FRAGMENT, FragmentLosses, FragmentReading, FragmentShare
 from tasks.source.chunks import ChunkedSource
 from tasks.source.published_columns import shared_columns
 from tasks.store.store import Artifact
@@ -49,7 +49,7 @@ def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[
         recoding = run_for_item(run, CUTS, table, CutCells(histogram, sizes, parts, pairs), "cut cells", elsewhere=elsewhere)
     with run.phase("rewrite"):
         files, people = rewrite_cells(run, source, domain, recoding)
-    return files, read_local_outcome(recoding, run.store), people
+    return files, run.store.read_model(recoding.outcome, LocalOutcome), people
 
 
 def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
@@ -68,7 +68,7 @@ def anonymise_fragments(run: Run, source: ChunkedSource, domain: Artifact) -> tu
         done = run_for_each_item(run, FRAGMENT, given, shares, "fragment", min(run.workers, made.at_a_time))
     # The recount has memory of its own; what fragments took is given back first.
     release_memory()
-    losses = [read_losses(fragment.losses, store) for fragment in done]
+    losses = [store.read_model(fragment.losses, FragmentLosses) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
     outcome = outcome_of(job, table.coding, losses, figures, summed_sizes([part.before for part in losses]), made.people)
     run.members = [KeptRecords(files=(), members=fragment.members) for fragment in done]

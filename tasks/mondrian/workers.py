@@ -77,11 +77,6 @@ class FragmentArtifacts(FrozenModel):
     classes: Artifact | None = None
 
 
-def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
-    """Return the stored losses of a fragment."""
-    return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
-
-
 OF_FRAGMENT = 32
 """Bits of a class's number within its fragment, where persons are kept; the bits above are the fragment's first leaf."""
 
@@ -216,7 +211,7 @@ def _found(job: Job, key: Key, store: Store) -> FragmentArtifacts | None:
     kept = {step: store.find(step, key) for step in ("members", *(("people", "classes") if job.columns.person else ()))}
     if losses is None or None in kept.values():
         return None
-    files = [store.find("files", FRAGMENT.keys.key(key, number)) for number in range(read_losses(losses, store).files)]
+    files = [store.find("files", FRAGMENT.keys.key(key, number)) for number in range(store.read_model(losses, FragmentLosses).files)]
     return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files} | kept)
 
 
