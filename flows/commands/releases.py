@@ -114,8 +114,8 @@ def report(
     Exits with 4 if they do not agree.
     """
     from schemas.job.job import load_job
-    from tasks.publication.staging import restore_report, write_report
-    from tasks.release.manifest import is_of_tables_as_its_job
+    from tasks.publication.staging import documents_of, restore_documents, write_texts
+    from tasks.release.manifest import is_of_tables_as_its_job, read_manifest
     from tasks.report.report import rebuild_report
     from tasks.store.files import check_takes_files, open_folder
     from tasks.store.work import read_only_store
@@ -131,7 +131,8 @@ def report(
         made = rebuild_report(release, loaded)
     written = []
     if to or not as_json:
-        written = write_report(open_folder(to), made) if to else restore_report(release, made)
+        texts = documents_of(made)
+        written = write_texts(open_folder(to), texts) if to else restore_documents(release, read_manifest(release), texts)
     if as_json:
         sys.stdout.write(made.model_dump_json(indent=2) + "\n")
     else:

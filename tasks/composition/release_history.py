@@ -5,7 +5,7 @@ It is removed with the artefacts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -158,16 +158,9 @@ def read_entry(release: str, store: Store) -> Entry | None:
 
 def last_entry(job: Job, store: Store) -> Entry | None:
     """Return the entry of this run folder's newest release that is still in the target, None if none."""
-    return next(_published(job, store), None)
-
-
-def _published(job: Job, store: Store) -> Iterator[Entry]:
-    """Yield the entries of published releases, newest first."""
-    target = target_of(job)
-    for record in _newest_first(store):
-        # An entry is written before its release is published: without the manifest a kill came between, or somebody removed it.
-        if target.exists(f"{record.stem}/{MANIFEST}") and (entry := read_entry(record.stem, store)):
-            yield entry
+    # An entry is written before its release is published: without the manifest a kill came between, or somebody removed it.
+    published = (one.stem for one in _newest_first(store) if target_of(job).exists(f"{one.stem}/{MANIFEST}"))
+    return next(filter(None, (read_entry(release, store) for release in published)), None)
 
 
 def forget_older(store: Store, most_releases: int = MOST_RELEASES) -> set[tuple[str, str]]:

@@ -16,7 +16,6 @@ from core.recount.coverage import (
     candidate_records_sql,
     least_digests,
     masks_sql,
-    numbered_sample_sql,
     numbers_sql,
     sample_faults,
     sample_groups,
@@ -33,6 +32,7 @@ from core.recount.truth import (
     label_digest,
     label_faults,
     marginal_sql,
+    numbered_sql,
     part_number_sql,
     released_digests,
     released_parts,
@@ -97,7 +97,7 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
         f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"
     ).fetchall()
     sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
-    sides.connection.execute(numbered_sample_sql(rows.grouped("release", sample), "sampled"))
+    sides.connection.execute(numbered_sql(rows.grouped("release", sample), "sampled"))
     of_labels = [fetch_columns(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
