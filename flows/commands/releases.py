@@ -58,9 +58,6 @@ def verify(
         raise typer.Exit(UNVERIFIED)
 
 
-# ruff: noqa: PLC0415 - each command imports what it needs
-
-
 def attack(
     release: Annotated[str, typer.Argument(help="A release folder, or its address in an object store.", show_default=False)],
     job: Annotated[Path, typer.Option("--job", help="The job that made it.", show_default=False)],
@@ -95,9 +92,6 @@ def attack(
     else:
         Screen().print(attack_summary(attacked.attacks, attacked.basis))
     check_attacked(loaded, attacked)
-
-
-# ruff: noqa: PLC0415 - each command imports what it needs
 
 
 def report(
@@ -137,9 +131,6 @@ def report(
         sys.stdout.write(made.model_dump_json(indent=2) + "\n")
     else:
         Screen(highlight=False).print(f"Made again from manifest.json and the data files: {' and '.join(map(str, written))}")
-
-
-# ruff: noqa: PLC0415 - each command imports what it needs
 
 
 def reveal(
