@@ -180,7 +180,7 @@ def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: st
         sampled: The sampled classes' rows, counted and numbered.
         qid: Position of the quasi-identifier.
         label_column_count: How many columns it is published under.
-        label_table: The table of its labels, as ``labels_sql`` makes it.
+        label_table: The table of its labels, as ``numbered_sql`` makes it.
     """
     same = " AND ".join(f"g.label_{qid}_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(label_column_count))
     return f"SELECT l.number FROM {sampled} AS g JOIN {label_table} AS l ON {same} ORDER BY g.number"

@@ -101,7 +101,7 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
     of_labels = [fetch_columns(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
-    sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY row")
+    sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY number")
     released, covered = np.zeros((MOST, PARTS), np.int64), np.zeros((MOST, PARTS), np.int64)
     taken = of_class < MOST
     np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])

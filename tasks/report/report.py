@@ -221,7 +221,7 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     # Digests first: what is counted in altered files says nothing of the release. Manifests of earlier formats had none of their own.
     content = manifest_content(release)
     altered = (manifest.format >= FORMAT or has_digest(content)) and not has_valid_digest(content)
-    if faults := [*([ALTERED] if altered else []), *file_faults(release, files, manifest)]:
+    if faults := [*([ALTERED] if altered else []), *file_faults(release, files, manifest.files)]:
         raise VerificationError(what, faults)
     if job is not None and not is_of_job(manifest, job, read_secrets(job)):
         raise StorageError.other_job(str(release))
