@@ -7,7 +7,7 @@ from core.recount.classes import Recount
 from schemas.job.job import Job
 from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import ClaimedLevels, Manifest, claimed_levels
-from tasks.counting.chunk_histograms import count_histograms, count_pairs
+from tasks.counting.chunk_counts import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes

@@ -15,7 +15,7 @@ from schemas.job.job import Job, hierarchy_digests, privacy_content
 from schemas.reading.model import FrozenModel
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
-from tasks.counting.domains import axis_names
+from tasks.counting.chunk_counts import axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts

@@ -20,7 +20,7 @@ from core.histograms.projections import Bundles, LinearCounting, Projection, Spa
 from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
+from tasks.counting.chunk_counts import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run

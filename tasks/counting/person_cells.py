@@ -18,7 +18,7 @@ from core.histograms.cells import packing_of, positions_of_finer_cells
 from core.histograms.histogram import Histogram
 from core.units.pairs import ALONE, Pairs, count_different, merge_pairs, positions_of_repeated_keys
 from core.units.persons import CellPersons, share_of
-from tasks.counting.chunk_histograms import read_pairs
+from tasks.counting.chunk_counts import read_pairs
 from tasks.counting.coding import Coding, bundled_cells, cells_in_source_coding
 from tasks.counting.histograms import fingerprints
 from tasks.store.keys import Key, StepCode

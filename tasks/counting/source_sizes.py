@@ -24,7 +24,7 @@ from core.units.losses import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
-from tasks.counting.chunk_histograms import OF_CHUNK
+from tasks.counting.chunk_counts import OF_CHUNK
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding
 from tasks.counting.histograms import HISTOGRAM, RootTable, bundled_histograms, fingerprints, write_root_histogram
 from tasks.counting.person_cells import combinations_of, persons_of_combinations, qids_of_words

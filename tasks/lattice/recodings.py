@@ -30,7 +30,15 @@ from tasks.engine.steps import remote_takes_all_chunks, run_for_item
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.linked_people import best_linked_node, keeps_linked, write_withheld
 from tasks.lattice.node_recodings import Local, RecodingWithLosses, recode_locally, recode_node
-from tasks.lattice.optimum import SearchRequirements, column_broken_by_holders, find_best_node, memory_for_cells, root_below
+from tasks.lattice.optimum import (
+    SearchRequirements,
+    apply_given_node,
+    column_broken_by_holders,
+    find_best_node,
+    memory_for_cells,
+    replayed_root,
+    root_below,
+)
 from tasks.lattice.promises import (
     check_at_least_k,
     class_settings,
@@ -40,7 +48,6 @@ from tasks.lattice.promises import (
     promise_of_people,
     searched_axes,
 )
-from tasks.lattice.replay import apply_given_node, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store

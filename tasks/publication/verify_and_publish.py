@@ -25,7 +25,7 @@ from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
-from tasks.lattice.replay import replayed_manifest
+from tasks.lattice.optimum import replayed_manifest
 from tasks.publication.disclosures import attack_fields, attack_written, check_linked, check_untreated, disclosed_by
 from tasks.publication.outputs import check_output, examples_delivered
 from tasks.publication.recount_calls import ClassPersonArtifacts, Written

@@ -28,8 +28,8 @@ from tasks.attacks.joined_tables import shown_table
 from tasks.composition.earlier import Columns, KnownRecords
 from tasks.composition.pseudonym_families import Disclosed
 from tasks.composition.release_history import STEP, Entry, promises_by_column, save_entry
+from tasks.counting.chunk_counts import axis_names
 from tasks.counting.contents import DigestedColumns, Sketches, sketches_of
-from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.relational.contents import (
     PERSON_CLASSES,

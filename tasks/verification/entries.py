@@ -205,7 +205,7 @@ def content_faults(content: bytes, manifest: Manifest | TablesManifest) -> list[
 
 
 def signature_file_faults(release: Path, content: bytes, manifest: Manifest | TablesManifest, key: bytes | None) -> list[str]:
-    """Return faults of a release's signature file, or that there is none of the given key; empty without either.
+    """Return faults of a release's signature file, or that the given key signed none.
 
     Args:
         release: The folder.

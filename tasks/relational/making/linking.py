@@ -12,7 +12,7 @@ from core.relational.histories import NOWHERE
 from schemas.errors.base import counted
 from schemas.errors.tables import RelationError
 from tasks.engine.steps import run_for_item
-from tasks.relational.making.checks import TableSet, relation_faults
+from tasks.relational.making.reading import TableSet, relation_faults
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact

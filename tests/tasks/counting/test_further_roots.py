@@ -11,7 +11,7 @@ import pytest
 
 from schemas.job.job import load_job
 from tasks.counting import histograms
-from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_counts import count_histograms
 from tasks.counting.coding import load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import merge_histograms
