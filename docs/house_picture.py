@@ -65,7 +65,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "composition": (8, 3),
             "recount": (9, 0),
             "clustering": (9, 2),
-            "kmember": (9, 3),
+            "kmember": (9, 1),
             "attacks": (10, 0),
         },
     ),

@@ -1,4 +1,4 @@
-"""The command line: ``skald run``, ``plan``, ``verify``, ``clean`` and ``make-data``.
+"""The command line: ``skald run``, ``plan``, ``clean``, ``make-data``, ``schema`` and ``studio``.
 
 Exit codes: 0 published (or as asked), 2 wrong job or data, 3 privacy cannot be met, 4 verification failed, 1 a fault of ours; 130 after
 Ctrl-C, 143 after SIGTERM.
@@ -15,20 +15,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from flows.commands.attack import attack
 from flows.commands.compare import compare_command
 from flows.commands.deploy import deploy
 from flows.commands.hierarchy import hierarchy
 from flows.commands.init import init
 from flows.commands.lattice import lattice
-from flows.commands.report import report
-from flows.commands.reveal import reveal
-from flows.commands.schema import schema
-from flows.commands.studio import studio
+from flows.commands.releases import attack, report, reveal, verify
+from flows.commands.running import AsJson, JobFile, Settings, job_flow_by
 from flows.commands.utility import utility
-from flows.commands.verify import verify
 from flows.loading import check_address_space, prepare_quick_start, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import STAYS, SkaldError, counted, verb_of
@@ -47,11 +42,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 120},
 )
-JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")]
 
 
 def main() -> None:
@@ -184,24 +174,15 @@ def run(
         manifest = find_existing_release(loaded)
     new = manifest is None
     if manifest is None:
-        from flows.commands.running import job_flow_by
+        from flows.terminal.runs import progress_bars
         from schemas.job.method import METHODS
 
-        with job_flow_by(METHODS[loaded.method.name].flow.load, direct=direct) as flow, _bars():
+        with job_flow_by(METHODS[loaded.method.name].flow.load, direct=direct) as flow, progress_bars():
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.runs import print_published
 
     print_published(manifest, loaded.release_location(manifest.release), new=new, as_json=as_json, untold=untold)
-
-
-@contextmanager
-def _bars() -> Iterator[None]:
-    """Show progress bars on standard error while the block runs."""
-    from flows.terminal.runs import progress_bars
-
-    with progress_bars(Console(stderr=True)):
-        yield
 
 
 @app.command()
@@ -218,6 +199,7 @@ def plan(
     Sizes, lattice, memory, how unique the records are and which columns make them so.
     """
     from flows.terminal.plans import plan_summary
+    from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
     from tasks.planning.plan import make_plan
@@ -226,7 +208,7 @@ def plan(
         from flows.commands.tables import plan_of_tables
 
         return plan_of_tables(job, settings or (), as_json=as_json, quick=quick)
-    with _bars():
+    with progress_bars():
         made = make_plan(load_job(job, settings or ()), quick=quick)
     if as_json:
         print_json(made.model_dump(mode="json"))
@@ -302,6 +284,44 @@ def make_data(
     Screen(highlight=False).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}")
 
 
+@app.command()
+def schema(
+    to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it goes; standard output if left out.", show_default=False)] = None,
+) -> None:
+    """Print the JSON Schema of job files.
+
+    Editors complete and check job files by it.
+    """
+    from schemas.relational.tables_job import jobs_json_schema
+    from tasks.store.files import write_atomically
+
+    text = json.dumps(jobs_json_schema(), indent=2) + "\n"
+    if to is None:
+        sys.stdout.write(text)
+    else:
+        write_atomically(to, lambda part: part.write_text(text, "utf-8"), 0o644)
+
+
+@app.command()
+def studio(
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SOURCE | JOB]", help="What is anonymised, or a job file; the page asks if left out.", show_default=False),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Where it listens; any that is free if left out.", show_default=False)
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; only print the address.")] = False,
+) -> None:
+    """Open a page on this machine to decide on a job.
+
+    It has columns, hierarchies, choices, run and comparison. It ends with the terminal.
+    """
+    from flows.studio.serving import serve
+
+    serve(tuple(source or ()), port, browser=not no_browser)
+
+
 app.command()(attack)
 app.command("compare")(compare_command)
 app.command()(init)
@@ -310,8 +330,6 @@ app.add_typer(hierarchy, name="hierarchy")
 app.command()(utility)
 app.command()(lattice)
 app.command()(report)
-app.command()(schema)
-app.command()(studio)
 app.command()(reveal)
 app.command()(verify)
 

@@ -5,8 +5,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.engine.flows import as_job_flow
 from tasks.mondrian.cells import check_job_can_be_cut, in_fragments
-from tasks.mondrian.replay import anonymise_replayed
-from tasks.mondrian.ways import anonymise_cells, anonymise_fragments
+from tasks.mondrian.ways import anonymise_cells, anonymise_fragments, anonymise_replayed
 from tasks.publication.verify_and_publish import PublishedRelease
 
 

@@ -15,14 +15,13 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
+from tasks.lattice.kept_recodings import LocalOutcome
 from tasks.lattice.recodings import check_hierarchies
 from tasks.mondrian.ways import anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import PublishedRelease, read_or_recall, verify_and_publish
 from tasks.records.coding import code_records
-from tasks.records.fragments import need_fragments
-from tasks.records.outcomes import LocalOutcome, read_local_outcome
-from tasks.records.recodings import recode_all_records, rewrite_records
+from tasks.records.recodings import need_fragments, recode_all_records, rewrite_records
 from tasks.source.chunks import ChunkedSource
 from tasks.source.extracts import open_run
 from tasks.store.store import Artifact
@@ -70,7 +69,7 @@ def _anonymise_whole(run: Run, source: ChunkedSource, domain: Artifact) -> tuple
         recoding = recode_all_records(run, domain, coded)
     with run.phase("rewrite"):
         files, people = rewrite_records(run, source, domain, recoding)
-    return files, read_local_outcome(recoding, run.store), people
+    return files, run.store.read_model(recoding.outcome, LocalOutcome), people
 
 
 def record_flow(method: str) -> Any:

@@ -7,12 +7,12 @@ from core.recount.classes import Recount
 from schemas.job.job import Job
 from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import ClaimedLevels, Manifest, claimed_levels
-from tasks.counting.chunk_histograms import count_histograms, count_pairs
+from tasks.counting.chunk_counts import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import count_sizes, merge_histograms, read_sizes
 from tasks.engine.flows import as_job_flow
-from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_map, read_outcome, search_lattice
+from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_map, search_lattice
 from tasks.publication.manifests import make_manifest
 from tasks.publication.verify_and_publish import PublishedRelease, read_or_recall, verify_and_publish
 from tasks.source.extracts import open_run
@@ -45,7 +45,7 @@ def skald(job: Job) -> PublishedRelease:
         with run.phase("phase 3: rewrite"):
             files, people = rewrite_cells(run, source, domain, recoding)
         before = read_sizes(sizes, run.store)
-        outcome, drawn = read_outcome(recoding, run.store), read_map(recoding.outcome, run.store)
+        outcome, drawn = run.store.read_model(recoding.outcome, Outcome), read_map(recoding.outcome, run.store)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_manifest(run, source, outcome, staged, counted, before, tops, drawn)

@@ -3,12 +3,11 @@
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.repeats import note_spellings_of_persons
 from tasks.engine.flows import as_tables_flow
-from tasks.relational.making.checks import TableSet, check_types
 from tasks.relational.making.chosen_classes import choose_release
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.published_values import measure_untreated_tables
-from tasks.relational.making.reading import encode_rows, open_tables, read_tables
+from tasks.relational.making.reading import TableSet, check_types, encode_rows, open_tables, read_tables
 from tasks.relational.making.writing import write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
 

@@ -51,7 +51,7 @@ from tasks.store.keys import code_of, module_with_imports
 REGISTERS = 1 << 14
 NODES = 40
 STEPS = [
-    *(f"tasks.counting.{module}" for module in ("domains", "chunk_histograms", "histograms", "source_sizes")),
+    *(f"tasks.counting.{module}" for module in ("chunk_counts", "histograms", "source_sizes")),
     *("tasks.lattice.recodings", "tasks.lattice.kept_recodings", "tasks.writing.cells"),
 ]
 PEOPLE, VISITS = 20_000, 6

@@ -211,7 +211,9 @@ def digest_table(table: ShownTable) -> str:
     return f'"shown {table.name}"'
 
 
-def row_digests_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -> str:
+def row_digests_sql(
+    table: ShownTable, below: Sequence[ShownTable], salt: str, kinds: Sequence[str] = KINDS, digest: str = "md5_number_lower"
+) -> str:
     """Return SQL that makes ``digest_table(table)``, rows below included; reads the tables of those below.
 
     Its columns are ``k0`` … and ``r0`` …, a row's key and reference, ``nearest``, ``labels`` and ``everything``. It is right because each
@@ -221,18 +223,21 @@ def row_digests_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -
         table: The table.
         below: Those that refer to it, of which the same is made already.
         salt: Text that enters every digest, as an SQL string.
+        kinds: Which digests are made, of labels alone or of everything.
+        digest: DuckDB's function; ``hash`` is quicker where digests are not kept.
     """
-    joins, texts = [], {"labels": text_sql(table.labels), "everything": text_sql([*table.labels, *table.others])}
+    of_kind = {"labels": table.labels, "everything": (*table.labels, *table.others)}
+    joins, texts = [], {kind: text_sql(of_kind[kind]) for kind in kinds}
     for place, child in enumerate(below):
         number = [name for name, _ in child.references].index(table.name)
         columns = [f"r{part}" for part in range(len(table.key))]
-        sums = ", ".join(f"sum({kind}::HUGEINT) AS {kind}" for kind in KINDS)
+        sums = ", ".join(f"sum({kind}::HUGEINT) AS {kind}" for kind in kinds)
         mine = f"SELECT {', '.join(columns)}, count(*) AS many, {sums} FROM {digest_table(child)} WHERE nearest = {number} GROUP BY ALL"
         same = " AND ".join(f"b{place}.{column} = m.{key}::VARCHAR" for column, key in zip(columns, table.key, strict=True))
         joins.append(f"LEFT JOIN ({mine}) AS b{place} ON {same}")
-        for kind in KINDS:
+        for kind in kinds:
             texts[kind] += f" || '/' || coalesce(b{place}.many, 0) || ':' || coalesce(b{place}.{kind}, 0)"
-    made = ", ".join(f"md5_number_lower({salt} || {kind!r} || {text}) AS {kind}" for kind, text in texts.items())
+    made = ", ".join(f"{digest}({salt} || {kind!r} || {text}) AS {kind}" for kind, text in texts.items())
     columns = [f"m.{column} AS k{place}" for place, column in enumerate(table.key)]
     if table.references:
         cases = [" AND ".join(f"m.{column} IS NOT NULL" for column in referring) for _, referring in table.references]
@@ -243,7 +248,8 @@ def row_digests_sql(table: ShownTable, below: Sequence[ShownTable], salt: str) -
             parts = [f"m.{referring[part]}::VARCHAR" if part < len(referring) else "NULL" for _, referring in table.references]
             own = " ".join(f"WHEN {whole} THEN {one}" for whole, one in reversed(list(zip(cases, parts, strict=True))))
             columns.append(f"CASE {own} END AS r{part}")
-    return f"CREATE TEMP TABLE {digest_table(table)} AS SELECT {', '.join([*columns, made])} FROM {table.relation} AS m {' '.join(joins)}"
+    statement = f"SELECT {', '.join([*columns, made])} FROM {table.relation} AS m {' '.join(joins)}"
+    return f"CREATE OR REPLACE TEMP TABLE {digest_table(table)} AS {statement}"
 
 
 def disclosed_persons_sql(unit: ShownTable, link: Sequence[str]) -> str:

@@ -169,11 +169,6 @@ def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
     return f"hash(hash({drawn:d}::UBIGINT, {', '.join(f'r.{column}' for those in columns for column in those)}))"
 
 
-def numbered_sample_sql(sampled_rows: str, table: str) -> str:
-    """Return SQL that makes a table of the sampled classes' counted rows and numbers them in ``row``."""
-    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {sampled_rows}"
-
-
 def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: str) -> str:
     """Return SQL that yields the label ``number`` of one quasi-identifier in each row of a sample.
 
@@ -182,13 +177,13 @@ def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: st
     One statement for each: a join wants memory of its own, and there may be hundreds of quasi-identifiers.
 
     Args:
-        sampled: As ``numbered_sample_sql`` makes it.
+        sampled: The sampled classes' rows, counted and numbered.
         qid: Position of the quasi-identifier.
         label_column_count: How many columns it is published under.
-        label_table: The table of its labels, as ``labels_sql`` makes it.
+        label_table: The table of its labels, as ``numbered_sql`` makes it.
     """
     same = " AND ".join(f"g.label_{qid}_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(label_column_count))
-    return f"SELECT l.number FROM {sampled} AS g JOIN {label_table} AS l ON {same} ORDER BY g.row"
+    return f"SELECT l.number FROM {sampled} AS g JOIN {label_table} AS l ON {same} ORDER BY g.number"
 
 
 def masks_sql(mask_table: str, value_table: str, table: str) -> str:

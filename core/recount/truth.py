@@ -77,16 +77,9 @@ def untreated_values_sql(release: str, column: str, *, floating: bool = False) -
     return f"SELECT count(*), count(*) FILTER (records = 1), coalesce(sum(records), 0)::BIGINT FROM ({each})"
 
 
-def labels_sql(label_counts: str, table: str) -> str:
-    """Return SQL that makes the table of a quasi-identifier's labels with their ``number``.
-
-    Its columns are ``label_0`` …, ``records`` and ``number``.
-
-    Args:
-        label_counts: The labels, counted.
-        table: Name of the table.
-    """
-    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS number FROM {label_counts}"
+def numbered_sql(counted_groups: str, table: str) -> str:
+    """Return SQL that makes a table of counted groups, such as labels, with a ``number`` for each."""
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS number FROM {counted_groups}"
 
 
 def digests_sql(label_of_value_table: str, value_table: str, label_table: str, label_column_count: int, salt: int, table: str) -> str:
@@ -97,7 +90,7 @@ def digests_sql(label_of_value_table: str, value_table: str, label_table: str, l
     Args:
         label_of_value_table: The table ``place``, ``number``: the label of each value.
         value_table: As ``values_sql`` makes it.
-        label_table: As ``labels_sql`` makes it.
+        label_table: As ``numbered_sql`` makes it of labels.
         label_column_count: How many columns a label has.
         salt: Sets the digests of one quasi-identifier apart from those of others.
         table: Name of the table.

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from flows.commands.running import AsJson, JobFile, Settings, flow_by
 from flows.terminal.screen import Screen
 from schemas.errors.base import listed, nearest
 
@@ -15,16 +15,14 @@ from schemas.errors.base import listed, nearest
 
 
 def compare_command(
-    job: Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)],
+    job: JobFile,
     methods: Annotated[str, typer.Option(metavar="NAME,NAME,…", help="The methods, each with a process of its own.")] = "all",
     k: Annotated[str | None, typer.Option(metavar="K,K,…", help="Values of k, instead of the job's.", show_default=False)] = None,
     to: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the figures go; <target>-comparison if left out.", show_default=False)
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in suppression.limit=0; may be repeated.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
+    settings: Settings = None,
+    as_json: AsJson = False,
     direct: Annotated[bool, typer.Option("--direct", help="Run the same steps in this process, without Prefect.")] = False,
 ) -> None:
     """Compare methods on the job's own data by loss, risk and cost.
@@ -34,7 +32,6 @@ def compare_command(
     asked, ks, given = _methods(methods), () if k is None else _numbers(k, "--k"), tuple(settings or ())
     from pkgutil import resolve_name
 
-    from flows.commands.running import flow_by
     from flows.terminal.runs import progress_bars
     from schemas.job.run_parameters import RunParameters
     from tasks.engine.flows import without_prefect
@@ -43,7 +40,7 @@ def compare_command(
     if not direct:
         RunParameters.of(job, given)  # refuses what Prefect must not keep
     load = partial(resolve_name, "flows.compare:compare_methods")
-    with flow_by(load, direct=direct) as flow, progress_bars(Console(stderr=True)):
+    with flow_by(load, direct=direct) as flow, progress_bars():
         compared = flow(job, given, asked, ks, to)
     if as_json:
         sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")

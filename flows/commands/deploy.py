@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from flows.commands.running import Settings
 from flows.terminal.screen import Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
@@ -22,9 +23,7 @@ def deploy(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Change the deployment though another host made it: both see the same job file.")
     ] = False,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting in every run; may be repeated.")
-    ] = None,
+    settings: Settings = None,
 ) -> None:
     """Deploy a job on a Prefect server.
 

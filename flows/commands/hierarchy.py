@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from flows.commands.init import Query, TableName
+from flows.commands.running import JobFile, Settings
 from flows.terminal.screen import NameTable, Screen, check_suffix
 
 if TYPE_CHECKING:
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 hierarchy = typer.Typer(no_args_is_help=True, help="Draft, complete and show hierarchies. Values go into private files.")
 ColumnName = Annotated[str, typer.Option("--column", metavar="NAME", help="The column.", show_default=False)]
 OfTables = Annotated[str, typer.Option("--column", metavar="NAME", help="The column; TABLE.COLUMN of several tables.", show_default=False)]
-JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in source.path=other.csv; may be repeated.")
-]
 
 
 @hierarchy.command("draft")
@@ -65,7 +61,7 @@ def complete_hierarchy_file(job: JobFile, column: OfTables, settings: Settings =
     from schemas.errors.base import counted
     from tasks.planning.listed_hierarchies import complete_file
 
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         done = complete_file(*_column_of(job, column, settings or ()))
     console = Screen(highlight=False)
     if not (added := len(done.placed.rows)):
@@ -108,7 +104,7 @@ def show_hierarchy(
     loaded, name = _column_of(job, column, settings or ())
     path = to or Path(f"{loaded.name}-hierarchy.svg")
     check_takes_file(path)
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         domain, ladder = levels_of_values(loaded, name)
     size = len(domain.values)
     rungs = [

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
@@ -69,7 +68,7 @@ def init(
     if types and source and not source[0].startswith(DATABASE):
         raise typer.BadParameter("--type is for PostgreSQL; other sources say their types, and those of CSV are found")
     named = {column: dtype for column, _, dtype in (one.rpartition("=") for one in types or ())}
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         drafted = draft_job(SourceOptions(tuple(source or ()), table, query, named), out, accept=accept)
     if as_json:
         typer.echo(json.dumps(_as_json(drafted, out)))

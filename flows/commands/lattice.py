@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from flows.commands.running import JobFile, Settings
 from flows.terminal.screen import Screen, check_suffix
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def lattice(
-    job: Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)],
+    job: JobFile,
     to: Annotated[
         Path | None,
         typer.Option(
@@ -28,9 +28,7 @@ def lattice(
     front: Annotated[
         bool, typer.Option("--front", help="Write a page of nodes to choose from, loss against suppression against risk; searches them.")
     ] = False,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
-    ] = None,
+    settings: Settings = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead, and write a picture only with --to.")] = False,
 ) -> None:
     """Draw the lattice of a job, without publishing a release.
@@ -52,7 +50,7 @@ def lattice(
         check_takes_file(path)
     if front:
         return _write_front(loaded, path if writes else None, as_json=as_json)
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         drawn = lattice_of(loaded)
     if writes:
         write_figure(path, lambda part: part.write_text(lattice_picture(drawn).alone(), encoding="utf-8"))
@@ -68,7 +66,7 @@ def _write_front(job: Job, path: Path | None, *, as_json: bool) -> None:
     from tasks.planning.pareto_page import measure_pareto_front, render_pareto_page
     from tasks.utility.methods import write_figure
 
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         found = measure_pareto_front(job)
     if path:
         write_figure(path, lambda part: part.write_text(render_pareto_page(found), encoding="utf-8"))

@@ -1,15 +1,24 @@
-"""Loading of a job's flow for a command, in this process or through Prefect."""
+"""Parameters that several commands have, and loading of a job's flow, here or through Prefect."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from flows.loading import restore_collector
 
 # ruff: noqa: PLC0415 - a command imports what it needs
+
+JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")]
 
 
 @contextmanager

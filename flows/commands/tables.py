@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
 
 import typer
 
@@ -20,8 +21,6 @@ def run_tables(
     job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None, scheduler: str | None
 ) -> None:
     """Run a job of several tables, and print the summary of its release, or the manifest as JSON."""
-    from rich.console import Console
-
     from flows.terminal.runs import progress_bars
     from schemas.relational.table_jobs import most_rows_of, unit_job
     from schemas.relational.tables_job import load_tables_job
@@ -31,7 +30,7 @@ def run_tables(
     loaded = load_tables_job(job, settings)
     direct = direct or without_prefect() or isinstance(job, GivenJob)
     set_runner(runner, scheduler, direct=direct)
-    with job_flow_by(_load, direct=direct) as flow, progress_bars(Console(stderr=True)):
+    with job_flow_by(partial(resolve_name, "flows.tables:tables"), direct=direct) as flow, progress_bars():
         published = flow(job, tuple(settings))
     from flows.terminal.tables import tables_summary, tables_warnings
 
@@ -44,23 +43,14 @@ def run_tables(
     Screen().print(tables_summary(published.manifest, place, most_rows_of(loaded), published.bounded, new=published.new))
 
 
-def _load() -> Any:
-    """Import and return the flow of several tables."""
-    from flows.tables import tables
-
-    return tables
-
-
 def plan_of_tables(job: Path, settings: Sequence[str], *, as_json: bool, quick: bool) -> None:
     """Print the plan of a job of several tables; exit with the plan's code if a run would fail."""
-    from rich.console import Console
-
     from flows.terminal.runs import progress_bars
     from flows.terminal.tables import plan_lines
     from schemas.relational.tables_job import load_tables_job
     from tasks.relational.plan import plan_tables
 
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         made = plan_tables(load_tables_job(job, settings), quick=quick)
     if as_json:
         print_json(made.model_dump(mode="json"))

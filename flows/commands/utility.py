@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 
+from flows.commands.running import AsJson, Settings
 from flows.terminal.screen import NameTable, Screen
 
 if TYPE_CHECKING:
@@ -25,10 +26,8 @@ def utility(
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="A column that a classifier tells from the QIDs.", show_default=False)
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a setting, as in privacy.k=10; may be repeated.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON as the last thing on standard output.")] = False,
+    settings: Settings = None,
+    as_json: AsJson = False,
 ) -> None:
     """Measure the utility of a release against its source, without publishing anything.
 
@@ -40,7 +39,7 @@ def utility(
     from tasks.utility.utility import measure_utility
 
     is_of_tables_as_its_job(release, job, settings or ())
-    with progress_bars(Console(stderr=True)):
+    with progress_bars():
         measured = measure_utility(load_job(job, settings or ()), release, queries, seed, target)
     if as_json:
         sys.stdout.write(measured.model_dump_json(indent=2) + "\n")

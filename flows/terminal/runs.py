@@ -58,8 +58,9 @@ UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of co
 
 
 @contextmanager
-def progress_bars(console: Console) -> Iterator[None]:
-    """Show progress bars on a terminal while the block runs, and print notes anywhere."""
+def progress_bars() -> Iterator[None]:
+    """Show progress bars on a terminal while the block runs; print notes anywhere on standard error."""
+    console = Console(stderr=True)
 
     def note(sentence: str) -> None:
         console.print(Text(f"Note: {printable(sentence, lines=False)}"), soft_wrap=True)

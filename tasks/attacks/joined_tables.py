@@ -1,4 +1,4 @@
-"""Attack on a release of several tables by joining them."""
+"""The tables of a release as whoever has them all joins them, and the attack by that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from core.attacks.joined_histories import JoinedTable, joined_guesses, rows_sql, shared_rows_sql
+from core.attacks.attacked_tables import joined_guesses, shared_rows_sql
+from core.composition.pseudonym_sets import ShownTable, row_digests_sql
 from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob
@@ -28,43 +29,51 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
         release_name: How the release is called in a message.
     """
     tree = job.tree
-    tables = {name: _joined_table(job, name, files[name]) for name in tree.tables}
+    tables = {name: shown_table(job, name, files[name]) for name in tree.tables}
     promised = job.privacy.known_rows is None
     with connect(unit_job(job), spill, last=True) as connection, file_error(release_name):
         for name in reversed(tree.tables):
-            connection.execute(rows_sql(tables[name], _children(tables, name, list(tables))))
+            connection.execute(_rows_sql(tables, name, tree.tables))
         whole = _counted(connection, tables[tree.unit], job.privacy.k)
         played = [joined_guesses(None, *whole, promised=promised)]
         for branch in tree.branches:
             # Where there is one branch, its rows are all that are joined to persons.
             found = whole
             if len(tree.branches) > 1:
-                connection.execute(rows_sql(tables[tree.unit], _children(tables, tree.unit, tree.branch_tables(branch))))
+                connection.execute(_rows_sql(tables, tree.unit, tree.branch_tables(branch)))
                 found = _counted(connection, tables[tree.unit], job.privacy.k)
             played.append(joined_guesses(branch, *found, promised=promised))
     return tuple(one.figures() for one in played if one.guesses)
 
 
-def _counted(connection: duckdb.DuckDBPyConnection, unit: JoinedTable, k: int) -> tuple[int, int]:
+def _counted(connection: duckdb.DuckDBPyConnection, unit: ShownTable, k: int) -> tuple[int, int]:
     """Return the number of persons, and of those below k."""
     [(persons, below)] = connection.execute(shared_rows_sql(unit, k)).fetchall()
     return int(persons), int(below)
 
 
-def _joined_table(job: TablesJob, name: str, files: Sequence[Path]) -> JoinedTable:
+def shown_table(job: TablesJob, name: str, files: Sequence[Path], others: Sequence[str] = ()) -> ShownTable:
+    """Return a published table as SQL names, for joins; columns are those of a row ``m``.
+
+    Args:
+        others: Columns beside quasi-identifiers, key and references that are looked at.
+    """
     spec, chain = job.tables[name], job.tree.chains[name]
-    nearest_first = sorted(spec.referring, key=chain.index, reverse=True)
-    return JoinedTable(
+    paths = ", ".join(literal(str(path)) for path in files)
+    return ShownTable(
         name,
-        f"read_parquet([{', '.join(literal(str(path)) for path in files)}], hive_partitioning = false)",
-        tuple(quote(qid.name) for qid in spec.columns.quasi_identifiers),
+        f"read_parquet([{paths}], hive_partitioning = false)",
+        tuple(f"m.{quote(qid.name)}" for qid in spec.columns.quasi_identifiers),
+        tuple(f"m.{quote(column)}" for column in others),
         tuple(map(quote, spec.key)),
-        tuple((other, tuple(map(quote, spec.referring[other]))) for other in nearest_first),
+        tuple((other, tuple(map(quote, spec.referring[other]))) for other in sorted(spec.referring, key=chain.index)),
     )
 
 
-def _children(tables: Mapping[str, JoinedTable], parent: str, among: Sequence[str]) -> list[JoinedTable]:
-    return [tables[name] for name in among if any(other == parent for other, _ in tables[name].parents)]
+def _rows_sql(tables: Mapping[str, ShownTable], name: str, among: Sequence[str]) -> str:
+    """Return SQL that digests the labels of a table's rows, with those of the rows below in some tables."""
+    below = [tables[other] for other in among if name in dict(tables[other].references)]
+    return row_digests_sql(tables[name], below, "''", ("labels",), "hash")
 
 
 def basis_of_tables(settings: AttackSettings) -> AttackBasis:

@@ -20,9 +20,8 @@ from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job, hierarchy_digests
 from schemas.release.increments import Overlap
 from tasks.composition.release_history import Entry, Recoded, read_entry
-from tasks.counting.chunk_histograms import HISTOGRAMS
+from tasks.counting.chunk_counts import HISTOGRAMS, ChunkReading, axis_names
 from tasks.counting.coding import ChunkCells, Coding, bundled_cells, load_coding
-from tasks.counting.domains import ChunkReading, axis_names
 from tasks.engine.calls import Call, artifacts_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, run_step

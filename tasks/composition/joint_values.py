@@ -30,7 +30,7 @@ from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from schemas.registry.privacy_kinds import PrivacyKind, models_in_job
-from tasks.counting.domains import axis_names
+from tasks.counting.chunk_counts import axis_names
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import load_domains
 

@@ -5,7 +5,7 @@ It is removed with the artefacts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from schemas.job.job import Job, hierarchy_digests, privacy_content
 from schemas.reading.model import FrozenModel
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
-from tasks.counting.domains import axis_names
+from tasks.counting.chunk_counts import axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
@@ -158,16 +158,9 @@ def read_entry(release: str, store: Store) -> Entry | None:
 
 def last_entry(job: Job, store: Store) -> Entry | None:
     """Return the entry of this run folder's newest release that is still in the target, None if none."""
-    return next(_published(job, store), None)
-
-
-def _published(job: Job, store: Store) -> Iterator[Entry]:
-    """Yield the entries of published releases, newest first."""
-    target = target_of(job)
-    for record in _newest_first(store):
-        # An entry is written before its release is published: without the manifest a kill came between, or somebody removed it.
-        if target.exists(f"{record.stem}/{MANIFEST}") and (entry := read_entry(record.stem, store)):
-            yield entry
+    # An entry is written before its release is published: without the manifest a kill came between, or somebody removed it.
+    published = (one.stem for one in _newest_first(store) if target_of(job).exists(f"{one.stem}/{MANIFEST}"))
+    return next(filter(None, (read_entry(release, store) for release in published)), None)
 
 
 def forget_older(store: Store, most_releases: int = MOST_RELEASES) -> set[tuple[str, str]]:

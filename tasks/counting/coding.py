@@ -24,8 +24,7 @@ from core.histograms.projections import Bundles
 from core.units.class_table import exact_hierarchy
 from schemas.errors.base import StorageError
 from schemas.job.job import Job, quasi_identifiers_digest
-from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
-from tasks.counting.domains import axis_names
+from tasks.counting.chunk_counts import OF_CHUNK, axis_names, cell_columns, cell_table
 from tasks.engine.progress import notify
 from tasks.engine.runs import Run
 from tasks.store.keys import fingerprint_of

@@ -16,8 +16,7 @@ from core.columns.column_types import ALL, normalised
 from core.units.digests import NOBODY, Digests, digests_of
 from core.units.source_digests import Sketch, contents_of
 from schemas.job.job import Job
-from tasks.counting.chunk_histograms import person_key
-from tasks.counting.domains import ChunkReading
+from tasks.counting.chunk_counts import ChunkReading, person_key
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource

@@ -20,7 +20,7 @@ from core.histograms.projections import Bundles, LinearCounting, Projection, Spa
 from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
+from tasks.counting.chunk_counts import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
@@ -170,25 +170,24 @@ def _write(table: pa.Table, path: Path) -> int:
 
 
 def surely_too_many_cells(
-    coding: Coding, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int, store: Store, memory: int
+    table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int, memory: int
 ) -> list[bool]:
     """Return for each node whether its records certainly occupy more than ``most_cells`` cells.
 
     Reading stops as soon as the answer is sure.
 
     Args:
-        coding: Of the run.
+        table: Domains and store of the run.
         nodes: Which are asked about.
         chunk_histograms: Histograms at the finest node.
         most_cells: How many cells are not too many.
-        store: Where the parts are.
         memory: Bytes of marks that are held at a time. What does not fit takes further readings; the answers are the same.
     """
     size = LinearCounting.bytes_for(most_cells)
     shares = 1 << max(-(-size // memory) - 1, 0).bit_length()
     together = max(memory // max(size // shares, 1), 1)
     some = (nodes[first : first + together] for first in range(0, len(nodes), together))
-    return [full for each in some for full in _too_many_cells(coding, each, chunk_histograms, most_cells, store, shares)]
+    return [full for each in some for full in _too_many_cells(table.coding, each, chunk_histograms, most_cells, table.store, shares)]
 
 
 def _too_many_cells(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
@@ -253,7 +252,7 @@ class ChunkSums:
 
         Arguments are as of ``surely_too_many_cells``.
         """
-        return surely_too_many_cells(self.table.coding, nodes, self.parts, most_cells, self.table.store, memory)
+        return surely_too_many_cells(self.table, nodes, self.parts, most_cells, memory)
 
 
 @dataclass(frozen=True)
@@ -285,21 +284,7 @@ class DistributedChunkSums(ChunkSums):
             Call.once(CROWDED, f"marks {number} of {len(cuts)}", (self.table, nodes, self.parts, most_cells, most_memory))
             for number, nodes in enumerate(cuts, start=1)
         ]
-        return [full for found in map_step(self.run, "marks", check_cell_counts_in_task, calls) for full in found]
-
-
-def check_cell_counts_in_task(
-    table: DomainTable, nodes: Sequence[Node], chunk_histograms: Sequence[Artifact], most_cells: int, memory: int
-) -> list[bool]:
-    """Return for each node whether it certainly has over ``most_cells`` cells, in the task of a worker.
-
-    Args:
-        nodes: Which are asked about.
-        chunk_histograms: Histograms at the finest node.
-        most_cells: How many cells are not too many.
-        memory: Bytes of marks that are held at a time.
-    """
-    return surely_too_many_cells(table.coding, nodes, chunk_histograms, most_cells, table.store, memory)
+        return [full for found in map_step(self.run, "marks", surely_too_many_cells, calls) for full in found]
 
 
 def sums_of_chunks(run: Run, domain: Artifact, chunk_histograms: Sequence[Artifact]) -> ChunkSums:

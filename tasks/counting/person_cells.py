@@ -18,12 +18,12 @@ from core.histograms.cells import packing_of, positions_of_finer_cells
 from core.histograms.histogram import Histogram
 from core.units.pairs import ALONE, Pairs, count_different, merge_pairs, positions_of_repeated_keys
 from core.units.persons import CellPersons, share_of
-from tasks.counting.chunk_histograms import read_pairs
+from tasks.counting.chunk_counts import read_pairs
 from tasks.counting.coding import Coding, bundled_cells, cells_in_source_coding
 from tasks.counting.histograms import fingerprints
-from tasks.store.arrays import write_array
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import write_array
 
 STEP = StepCode("person_cells", __name__)
 BYTES_PER_PAIR, BYTES_PER_VISIT = 64, 4

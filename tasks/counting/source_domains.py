@@ -18,12 +18,10 @@ from core.columns.numbers import as_numbers, is_numerical, to_numpy
 from core.recoding.ends import Ends, shared_ends
 from schemas.job.job import Job
 from schemas.job.method import METHODS
-from tasks.counting.chunk_histograms import HISTOGRAMS, write_chunk_histogram
-from tasks.counting.coding import Coding
-from tasks.counting.contents import CONTENTS, ContentReading, DigestedColumns, digest_contents, digested_by
-from tasks.counting.domains import (
+from tasks.counting.chunk_counts import (
     BUNDLED,
     DOMAINS,
+    HISTOGRAMS,
     MERGED,
     ChunkReading,
     RowCache,
@@ -32,7 +30,10 @@ from tasks.counting.domains import (
     domain_table_schema,
     qid_names,
     write_chunk_domains,
+    write_chunk_histogram,
 )
+from tasks.counting.coding import Coding
+from tasks.counting.contents import CONTENTS, ContentReading, DigestedColumns, digest_contents, digested_by
 from tasks.engine.runs import Run
 from tasks.engine.steps import Merge, merge_on_cluster, run_for_item, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource

@@ -24,7 +24,7 @@ from core.units.losses import ClassSizes, Figures, risk_of
 from core.units.unit import Records, Unit
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
-from tasks.counting.chunk_histograms import OF_CHUNK
+from tasks.counting.chunk_counts import OF_CHUNK
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding
 from tasks.counting.histograms import HISTOGRAM, RootTable, bundled_histograms, fingerprints, write_root_histogram
 from tasks.counting.person_cells import combinations_of, persons_of_combinations, qids_of_words
@@ -252,4 +252,4 @@ def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
     """Return the stored class sizes of the source; empty if they were not counted."""
-    return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())
+    return Sizes() if sizes is None else store.read_model(sizes, Sizes)

@@ -17,7 +17,7 @@ from core.histograms.cells import packing_of
 from core.units.losses import Figures
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
-from tasks.counting.chunk_histograms import read_pairs
+from tasks.counting.chunk_counts import read_pairs
 from tasks.counting.coding import Coding, DomainTable, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
 from tasks.store.database import connect, literal
@@ -162,7 +162,7 @@ UNIQUENESS_CONTRIBUTORS = FileStep(
 
 
 def _counted(given: DomainTable, standing: ExposureQuery) -> Contributors:
-    return Contributors.model_validate_json(given.store.path(UNIQUENESS_CONTRIBUTORS.result(given, standing)).read_bytes())
+    return given.store.read_model(UNIQUENESS_CONTRIBUTORS.result(given, standing), Contributors)
 
 
 def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:

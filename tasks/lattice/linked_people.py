@@ -31,10 +31,9 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import has_given_node
 from tasks.counting.person_cells import pairs_by_share
-from tasks.lattice.optimum import SearchRequirements
+from tasks.lattice.optimum import SearchRequirements, given_node_error
 from tasks.lattice.promises import most_suppressed, searched_axes
-from tasks.lattice.replay import given_node_error
-from tasks.store.arrays import array_file, write_numbers
+from tasks.store.tables import array_file, write_numbers
 
 Counts = NDArray[np.int64]
 WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])

@@ -30,7 +30,15 @@ from tasks.engine.steps import remote_takes_all_chunks, run_for_item
 from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.linked_people import best_linked_node, keeps_linked, write_withheld
 from tasks.lattice.node_recodings import Local, RecodingWithLosses, recode_locally, recode_node
-from tasks.lattice.optimum import SearchRequirements, column_broken_by_holders, find_best_node, memory_for_cells, root_below
+from tasks.lattice.optimum import (
+    SearchRequirements,
+    apply_given_node,
+    column_broken_by_holders,
+    find_best_node,
+    memory_for_cells,
+    replayed_root,
+    root_below,
+)
 from tasks.lattice.promises import (
     check_at_least_k,
     class_settings,
@@ -40,7 +48,6 @@ from tasks.lattice.promises import (
     promise_of_people,
     searched_axes,
 )
-from tasks.lattice.replay import apply_given_node, replayed_root
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
@@ -196,7 +203,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     """Find the best node and make its recoding."""
     job, store, coding = given.job, given.store, given.coding
     key, (root, histogram, parts, pairs, chunks) = SEARCH.key(given, cells), cells
-    if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).nodes_passing is None):
+    if (kept := _kept(job, store, key)) and (has_map(store, key) or store.read_model(kept.outcome, Outcome).nodes_passing is None):
         return kept
     counted = load_histogram(histogram, coding, root, store)
     people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
@@ -284,8 +291,3 @@ def _outcome(coding: Coding, root: Histogram, found: SearchResult, made: Recodin
         suppressed_for=made.suppressed_for,
         local=made.local,
     )
-
-
-def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
-    """Return the stored outcome of a lattice search."""
-    return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())

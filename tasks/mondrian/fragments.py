@@ -22,10 +22,9 @@ from core.units.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
-from tasks.counting.chunk_histograms import cell_table, write_pairs
+from tasks.counting.chunk_counts import axis_names, cell_table, write_pairs
 from tasks.counting.coding import CellCoder, Coding, DomainTable
 from tasks.counting.contents import CONTENTS, ContentReading, digested_by
-from tasks.counting.domains import axis_names
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of
 from tasks.mondrian.leaf_statistics import leaf_table
 from tasks.source.chunks import Chunk, ChunkedSource

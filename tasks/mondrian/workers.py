@@ -34,7 +34,7 @@ from tasks.counting.contents import digested_by, record_digest_columns
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import class_settings
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of
-from tasks.records.fragments import published_fragment
+from tasks.records.recodings import published_fragment
 from tasks.source.chunks import ChunkedSource
 from tasks.store.keys import Key
 from tasks.store.step import FilesStep
@@ -75,11 +75,6 @@ class FragmentArtifacts(FrozenModel):
     members: Artifact
     people: Artifact | None = None
     classes: Artifact | None = None
-
-
-def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
-    """Return the stored losses of a fragment."""
-    return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
 
 
 OF_FRAGMENT = 32
@@ -216,7 +211,7 @@ def _found(job: Job, key: Key, store: Store) -> FragmentArtifacts | None:
     kept = {step: store.find(step, key) for step in ("members", *(("people", "classes") if job.columns.person else ()))}
     if losses is None or None in kept.values():
         return None
-    files = [store.find("files", FRAGMENT.keys.key(key, number)) for number in range(read_losses(losses, store).files)]
+    files = [store.find("files", FRAGMENT.keys.key(key, number)) for number in range(store.read_model(losses, FragmentLosses).files)]
     return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files} | kept)
 
 

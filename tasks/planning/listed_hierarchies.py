@@ -33,7 +33,7 @@ from schemas.job.job import Job
 from schemas.job.source import suffix
 from schemas.registry.hierarchies import CsvHierarchy
 from schemas.registry.hierarchy_kinds import hierarchy_kind
-from tasks.counting.domains import axis_names
+from tasks.counting.chunk_counts import axis_names
 from tasks.counting.source_domains import count_domains
 from tasks.planning.draft_text import yaml_name
 from tasks.planning.open_sources import OpenSource, SourceOptions, open_for_draft

@@ -19,7 +19,7 @@ from tasks.mondrian import fragments
 from tasks.mondrian.fragments import SAMPLES, SampleReading
 from tasks.mondrian.ways import draw_samples
 from tasks.records import coding as records
-from tasks.records import fragments as record_fragments
+from tasks.records.recodings import need_fragments
 from tasks.report.criteria import uncut_classes_advice
 from tasks.source.chunks import ChunkedSource
 from tasks.store.store import Artifact
@@ -117,7 +117,7 @@ def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) 
 
 def _needs_fragments(job: Job, coding: Coding) -> bool:
     if not isinstance(job.method, MondrianMethod):
-        return record_fragments.need_fragments(job, coding)
+        return need_fragments(job, coding)
     mondrian.check_job_can_be_cut(job, coding)
     return mondrian.in_fragments(job, coding)
 

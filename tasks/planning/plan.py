@@ -17,14 +17,13 @@ from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import FrozenModel
 from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_sentence
-from tasks.counting.chunk_histograms import HISTOGRAMS, count_histograms, count_pairs
+from tasks.counting.chunk_counts import DOMAINS, HISTOGRAMS, ChunkReading, count_histograms, count_pairs
 from tasks.counting.coding import Coding, DomainTable, load_coding
-from tasks.counting.domains import DOMAINS, ChunkReading
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
 from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, contributors_to_uniqueness
-from tasks.counting.untreated import check_published, measure_untreated_columns
+from tasks.counting.untreated_figures import check_published, measure_untreated_columns
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import check_promise, most_suppressed, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root

@@ -54,27 +54,26 @@ def number_output_files(files: Sequence[Artifact]) -> list[Numbered]:
     return list(enumerate((file for file in files if file.rows), start=1))
 
 
-def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
-    """Link or copy Parquet files into the staging folder's ``data/``; return their manifest entries."""
-    staged = []
-    for number, artifact in files:
-        name = f"data/part-{number:05d}.parquet"
-        try:
-            _link_or_copy(store.path(artifact), staging / name)
-        except OSError as error:
-            raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
-        staged.append(PublishedFile(path=name, rows=artifact.rows, sha256=artifact.sha256, bytes=artifact.size))
-    return staged
-
-
-def _link_or_copy(source: Path, destination: Path) -> None:
+def stage_files(files: Mapping[str, Artifact], store: Store, staging: Path) -> list[PublishedFile]:
+    """Link or copy Parquet files into the staging folder by name; return their manifest entries."""
+    folders = {(staging / name).parent for name in files}
     try:
-        # The artefact and the published file are one then, mode and all; what keeps others from artefacts is the folder above.
-        os.link(source, destination)
-    except OSError:
-        shutil.copyfile(source, destination)
-    apply_user_umask(destination)
-    flush(destination)
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+            apply_user_umask(folder)
+        for name, artifact in files.items():
+            try:
+                # The artefact and the published file are one then, mode and all; what keeps others from artefacts is the folder above.
+                os.link(store.path(artifact), staging / name)
+            except OSError:
+                shutil.copyfile(store.path(artifact), staging / name)
+            apply_user_umask(staging / name)
+            flush(staging / name)
+        for folder in folders:
+            flush(folder)
+    except OSError as error:
+        raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
+    return [PublishedFile(path=name, rows=one.rows, sha256=one.sha256, bytes=one.size) for name, one in files.items()]
 
 
 MOST_FOLDERS = 1_000
@@ -117,7 +116,7 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
         elif job.output.format == "duckdb":
             staged = _stage_table(job, [store.path(file) for _, file in files], staging, spill)
         else:
-            return stage_files(files, store, staging)
+            staged = stage_files({f"{DATA}/part-{number:05d}.parquet": file for number, file in files}, store, staging)
     except OSError as error:
         raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
     return staged
@@ -197,7 +196,7 @@ def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path
     for number, part in parts:
         with pq.ParquetFile(part) as file:
             table, schema = file.read(), file.schema_arrow
-        columns = {name: to_working_type(_whole(table[name])) for name in table.column_names}
+        columns = {name: to_working_type(table[name].combine_chunks()) for name in table.column_names}
         keys = pa.table({name: _spelled(columns[name]) for name in job.output.partition_by})
         kept = pa.schema([field for field in schema if field.name not in job.output.partition_by])
         combined = _combined(keys)
@@ -222,10 +221,6 @@ def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path
     return staged
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
-
-
 def _coded(column: pa.Array) -> pa.Array:
     return pc.dictionary_encode(column) if pt.is_string(column.type) or pt.is_large_string(column.type) else column
 
@@ -244,7 +239,7 @@ def _combined(keys: pa.Table) -> pa.DictionaryArray:
     """Return the folder of each record, such as ``region=North/sex=f``, escaped as in an address."""
     parts = []
     for name in keys.column_names:
-        coded = pc.dictionary_encode(_whole(keys[name]), null_encoding="encode")
+        coded = pc.dictionary_encode(keys[name].combine_chunks(), null_encoding="encode")
         names = [f"{escaped(name, safe='')}={NULL if text is None else escaped(text, safe='')}" for text in coded.dictionary.to_pylist()]
         # Escaped text is ASCII, so that its characters are the bytes that file systems count.
         if long := sum(len(folder) > LONGEST_NAME for folder in names):

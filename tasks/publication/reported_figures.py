@@ -15,8 +15,7 @@ from schemas.release.figures import PassedColumn, RepeatedColumn, may_publish_co
 from schemas.release.increments import Increment, SourceDigest
 from schemas.release.terms import OWN_NODE
 from tasks.composition.release_history import Entry, last_entry
-from tasks.counting.chunk_histograms import HISTOGRAMS
-from tasks.counting.domains import DOMAINS, ChunkReading
+from tasks.counting.chunk_counts import DOMAINS, HISTOGRAMS, ChunkReading
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import Outcome
 from tasks.release.manifest import keyed_file

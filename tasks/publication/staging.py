@@ -18,7 +18,7 @@ from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Document,
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
 from schemas.release.terms import Terms
-from tasks.release.manifest import MOST_BYTES, is_small_enough_to_parse, read_manifest
+from tasks.release.manifest import MOST_BYTES, is_small_enough_to_parse
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.source.chunks import ChunkedSource
@@ -61,7 +61,7 @@ def complete_staging(
     origin = {"created": datetime.now(UTC).isoformat(timespec="microseconds"), "source_name": job.source.name, "run_by": job.run_by}
     manifest = manifest.model_copy(update={"format": FORMAT} | origin)
     try:
-        texts = _texts(make_report(manifest, manifest.asked, recount, examples(manifest, manifest.asked)))
+        texts = documents_of(make_report(manifest, manifest.asked, recount, examples(manifest, manifest.asked)))
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     return write_signed_documents(job, staging, manifest, texts, report_code())
@@ -107,21 +107,11 @@ def signer_of(job: Job) -> Signer | None:
     return read_signer(job)
 
 
-def write_report(folder: Path, report: Report) -> list[Path]:
-    """Write a report as ``report.html`` and ``report.json``, each atomically; return their paths."""
-    return write_texts(folder, _texts(report))
-
-
-def restore_report(release: Path, report: Report) -> list[Path]:
-    """Write a rebuilt report into a release folder; return the paths; raise if the manifest lists another.
-
-    Raises ``ListedReportError`` if the manifest lists a report of other bytes; one that lists none allows any.
-    """
-    return restore_documents(release, read_manifest(release), _texts(report))
-
-
 def restore_documents(release: Path, manifest: Manifest | TablesManifest | None, texts: Mapping[str, str]) -> list[Path]:
-    """Write rebuilt documents into a release folder; return the paths; raise if others are listed."""
+    """Write rebuilt documents into a release folder; return the paths; raise if others are listed.
+
+    Raises ``ListedReportError`` if the manifest lists documents of other bytes; one that lists none allows any.
+    """
     listed = manifest.listed if manifest and manifest.documents else {}
     made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     if any(listed.get(name, digest) != digest for name, digest in made.items()):
@@ -129,7 +119,8 @@ def restore_documents(release: Path, manifest: Manifest | TablesManifest | None,
     return write_texts(release, texts)
 
 
-def _texts(report: Report) -> dict[str, str]:
+def documents_of(report: Report) -> dict[str, str]:
+    """Return the texts of ``report.html`` and ``report.json``, by file name."""
     return {"report.html": render(report), "report.json": report.model_dump_json(indent=2) + "\n"}
 
 

@@ -17,13 +17,13 @@ from tasks.composition.overlaps import ComparedRecords, compared_records
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
 from tasks.counting.coding import forget_large_coding
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
-from tasks.counting.untreated import check_published, measure_untreated_columns
+from tasks.counting.untreated_figures import check_published, measure_untreated_columns
 from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
-from tasks.lattice.replay import replayed_manifest
+from tasks.lattice.optimum import replayed_manifest
 from tasks.publication.disclosures import attack_fields, attack_written, check_linked, check_untreated, disclosed_by
 from tasks.publication.outputs import check_output, examples_delivered
 from tasks.publication.recount_calls import ClassPersonArtifacts, Written

@@ -19,9 +19,8 @@ from core.units.persons import EVERY_RECORD, unit_of_records
 from core.units.unit import Unit
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
-from tasks.counting.chunk_histograms import person_key
+from tasks.counting.chunk_counts import axis_names, person_key
 from tasks.counting.coding import Coding, DomainTable
-from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_for_items
 from tasks.lattice.promises import check_at_least_k, source_value_counts

@@ -1,6 +1,6 @@
 """Recoding of single records: the algorithm is run, and its classes are labelled and written.
 
-The class of each record is stored in the order of the source.
+The class of each record is stored in the order of the source. Fragments of records that do not fit the memory are anonymised alone.
 """
 
 from __future__ import annotations
@@ -26,20 +26,32 @@ from core.clustering.merged_classes import (
     recode_records,
     without_failing,
 )
+from core.mondrian.recoding import PublishedClasses
+from core.recoding.classes import Sets
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
-from core.recoding.release_order import number_combinations
+from core.recoding.release_order import number_combinations, record_hashes
+from core.units.digests import Digests
 from schemas.errors.base import PrivacyError, SourceError
+from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
+from schemas.job.record_methods import Fragments
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.source_domains import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import remote_takes_all_chunks, run_for_item
-from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_search_outcome
-from tasks.lattice.promises import class_settings, most_suppressed, no_class_error, promise_of
-from tasks.records.coding import JobRecords, gather_records
-from tasks.records.outcomes import LocalOutcome
+from tasks.lattice.kept_recodings import OF_CELLS, LocalOutcome, RecodingArtifacts, read_recoding_artifacts, write_search_outcome
+from tasks.lattice.promises import (
+    check_intervals,
+    check_promise,
+    class_settings,
+    most_suppressed,
+    no_class_error,
+    promise_of,
+    source_value_counts,
+)
+from tasks.records.coding import JobRecords, bytes_of_records, gather_records
 from tasks.records.partitions import Partitioned, generalisations_of_qids, partition_by_method
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FilesStep
@@ -259,3 +271,56 @@ def _published(given: RecordRewriting, classes: NDArray[np.int32], chunk: Chunk)
         raise SourceError.changed(chunk.name)
     released = table.filter(pa.array(kept)).combine_chunks()
     return classes[kept], released.to_batches()[0] if len(released) else pa.RecordBatch.from_pylist([], schema=released.schema)
+
+
+def need_fragments(job: Job, coding: Coding) -> bool:
+    """Return whether records must be divided into fragments; raise if promise or memory forbid a run."""
+    check_promise(job, coding)
+    check_intervals(coding, generalisations_of_qids(job))
+    needed = bytes_of_records(job, coding, coding.records)
+    asked = getattr(job.method, "fragments", Fragments()).count > 1
+    if getattr(job.method, "pool", "join") == "suppress":
+        if asked:
+            raise FragmentsError.of_one_merged_class(job.method.name)
+        if needed > job.memory:
+            raise PrivacyError.too_many_records(job.method.name, coding.records, needed)
+    return asked or needed > job.memory
+
+
+def published_fragment(
+    job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None
+) -> tuple[PublishedClasses, NDArray[np.int32]]:
+    """Recode a fragment by the job's method; return labelled classes and the class of each record.
+
+    Args:
+        coding: Domains of the complete source, to which distances and losses are relative.
+        codes: Shape (records, axes), the QIDs and the sensitive columns that a privacy model looks at.
+        payload: The records' other published columns.
+        digests: Shape (records,), the digests of their persons; None where the job has no person column.
+
+    Returns:
+        The labelled classes, with losses that add up over fragments, and the class of each record, shape (records,).
+    """
+    # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
+    wholes = None if digests is not None else tuple(source_value_counts(coding, position) for position in range(len(coding.sensitive)))
+    records = JobRecords.of(coding, list(codes.T), record_hashes(payload.columns, len(codes)), digests, (len(codes),), wholes)
+    made, found = recode_with_method(job, coding, records)
+    sets = Sets.of(found.classes)
+    distinct = 0.0
+    for position, domain in enumerate(coding.domains):
+        values = sets.distinct(records.codes[:, position], domain.size)
+        distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), sets.sizes))
+    cells = records.codes.size
+    losses = {
+        "dm": made.loss["dm"],
+        "dm_partitions": made.loss["dm_partitions"],
+        "partitions": found.figures["partitions"],
+        "classes": len(made.sizes),
+        "ncp": made.loss["gcp"] * cells,
+        "ncp_set": made.loss["gcp_held"] * cells,
+        "ncp_distinct": distinct,
+    }
+    classes = np.empty(len(codes), np.int32)
+    classes[records.order] = made.classes
+    penalties = {qid: penalty * len(codes) for qid, penalty in made.ncp.items()}
+    return PublishedClasses(np.arange(len(made.sizes)), made.labels, made.sizes, losses, penalties, found.figures), classes

@@ -24,7 +24,7 @@ from core.recount.labels.label_spans import (
     read_labels,
 )
 from core.recount.labels.value_scales import is_text_type, texts_with_nulls
-from core.recount.truth import label_groups, labels_sql, values_sql
+from core.recount.truth import label_groups, numbered_sql, values_sql
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.registry.hierarchies import WidthsHierarchy
@@ -111,7 +111,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     columns = tuple(map(quote, published_columns(job, qid)))
     sought, published = _groups(job, sides, qid)
     connection.execute(values_sql(rows.grouped("source", sought), f"values_{number}"))
-    connection.execute(labels_sql(rows.grouped("release", published), f"labels_{number}"))
+    connection.execute(numbered_sql(rows.grouped("release", published), f"labels_{number}"))
     values = fetch_columns(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
     labels = fetch_columns(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
     held = with_source_types(values["value"], sides.original, qid.name)

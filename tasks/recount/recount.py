@@ -16,6 +16,7 @@ from core.recount.people import PersonCount
 from core.recount.shares import ShareClasses
 from schemas.errors.base import VerificationError, counted, verb_of
 from schemas.job.job import Job
+from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import ClaimedLevels, Manifest, claim_of, published_qids
 from tasks.engine.progress import release_memory
 from tasks.recount.original import Original, source_at_hand, unproved_reason
@@ -254,7 +255,7 @@ def verify_against(
         people: Where the run folder keeps its persons, if it does.
     """
     files, manifest = data_files(release), read_manifest(release)
-    faults = file_faults(release, files, manifest) if manifest else []
+    faults = file_faults(release, files, manifest.files) if manifest else []
     unproved = unproved_reason(job, manifest, original)
     if original and manifest:
         # Another source has other shares, by which an honest release could seem to break its t.
@@ -318,9 +319,9 @@ def risk_faults(manifest: Manifest, recount: Recount) -> list[str]:
     return ["the manifest's risk is not that of the classes in the files"]
 
 
-def file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> list[str]:
+def file_faults(release: Path, files: Sequence[Path], listed_files: Sequence[PublishedFile]) -> list[str]:
     """Return a fault each if data files are missing, unlisted or altered by the manifest's digests."""
-    promised = {release / file.path: file for file in manifest.files}
+    promised = {release / file.path: file for file in listed_files}
     there = set(files)
     faults = []
     if missing := promised.keys() - there:

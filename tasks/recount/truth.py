@@ -16,7 +16,6 @@ from core.recount.coverage import (
     candidate_records_sql,
     least_digests,
     masks_sql,
-    numbered_sample_sql,
     numbers_sql,
     sample_faults,
     sample_groups,
@@ -33,6 +32,7 @@ from core.recount.truth import (
     label_digest,
     label_faults,
     marginal_sql,
+    numbered_sql,
     part_number_sql,
     released_digests,
     released_parts,
@@ -97,11 +97,11 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
         f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"
     ).fetchall()
     sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
-    sides.connection.execute(numbered_sample_sql(rows.grouped("release", sample), "sampled"))
+    sides.connection.execute(numbered_sql(rows.grouped("release", sample), "sampled"))
     of_labels = [fetch_columns(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
-    sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY row")
+    sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY number")
     released, covered = np.zeros((MOST, PARTS), np.int64), np.zeros((MOST, PARTS), np.int64)
     taken = of_class < MOST
     np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])

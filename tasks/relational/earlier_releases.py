@@ -24,11 +24,12 @@ from schemas.relational.table_jobs import column_of_persons, lasting_key, person
 from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import may_publish_count
 from schemas.release.increments import Overlap, PersonsOverlap
+from tasks.attacks.joined_tables import shown_table
 from tasks.composition.earlier import Columns, KnownRecords
 from tasks.composition.pseudonym_families import Disclosed
 from tasks.composition.release_history import STEP, Entry, promises_by_column, save_entry
+from tasks.counting.chunk_counts import axis_names
 from tasks.counting.contents import DigestedColumns, Sketches, sketches_of
-from tasks.counting.domains import axis_names
 from tasks.engine.runs import Run
 from tasks.relational.contents import (
     PERSON_CLASSES,
@@ -43,7 +44,7 @@ from tasks.relational.contents import (
 from tasks.relational.making.writing import ReleasedTables
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import KeptRecords
@@ -72,21 +73,12 @@ class ShownTables:
         return self.run.store
 
     def table(self, name: str) -> ShownTable:
-        """Return a table as SQL names: relation, key, references, and its columns of a row ``m``."""
-        spec, chain = self.job.tables[name], self.job.tree.chains[name]
-        paths = ", ".join(literal(str(path)) for path in self.files[name])
-        labels = [qid.name for qid in spec.columns.quasi_identifiers]
-        referring = [(other, tuple(spec.referring[other])) for other in sorted(spec.referring, key=chain.index)]
-        linking = {*spec.key, *(column for _, columns in referring for column in columns)}
-        others = [column for column in pq.read_schema(self.files[name][0]).names if column not in {*labels, *linking}]
-        return ShownTable(
-            name,
-            f"read_parquet([{paths}], hive_partitioning = false)",
-            tuple(f"m.{quote(column)}" for column in labels),
-            tuple(f"m.{quote(column)}" for column in others),
-            tuple(map(quote, spec.key)),
-            tuple((other, tuple(map(quote, columns))) for other, columns in referring),
-        )
+        """Return a table as SQL names, with all columns that it publishes."""
+        spec = self.job.tables[name]
+        linking = {*spec.key, *(column for columns in spec.referring.values() for column in columns)}
+        known = linking | {qid.name for qid in spec.columns.quasi_identifiers}
+        others = [column for column in pq.read_schema(self.files[name][0]).names if column not in known]
+        return shown_table(self.job, name, self.files[name], others)
 
 
 def _disclosed(given: ShownTables, link: str, path: Path) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.recount.histories import TablesRecount
-from schemas.errors.base import StorageError
 from schemas.errors.refusals import AttackError
 from schemas.job.privacy import attacks_sentence, broken_attacks
 from schemas.relational.manifest import ReleasedPersons, TablesManifest, files_by_table
@@ -27,6 +24,7 @@ from tasks.engine.progress import peak_rss, release_memory
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import step_here
 from tasks.publication.disclosures import attack_fields, check_untreated_tables, refusal_words
+from tasks.publication.outputs import stage_files
 from tasks.publication.staging import signer_of, write_signed_documents
 from tasks.publication.target import LEFTOVER_NAMES, NOT_IN_REGISTRY, SERVER_NOT_TOLD, Publication, job_target, publication_errors
 from tasks.recount.original import Original, normalised_relation
@@ -40,7 +38,6 @@ from tasks.relational.report import report_code_of_tables, report_content, repor
 from tasks.relational.stated_figures import loss_of_tables, rows_beyond_bounds, table_entries
 from tasks.relational.verified import read_tables_manifest, written_manifest
 from tasks.source.sources import check_unchanged
-from tasks.store.files import apply_user_umask, flush
 from tasks.store.keys import secret_of
 from tasks.store.place import target_of
 from tasks.store.store import Artifact
@@ -90,30 +87,6 @@ def recall_tables(run: Run, release: str, tables: Mapping[str, TableSource]) -> 
         return _told(run, PublishedTables(manifest, run.job.target_path / release, _published_columns(tables), new=False))
 
 
-def stage_tables(run: Run, written: Mapping[str, Artifact], staging: Path) -> list[PublishedFile]:
-    """Link or copy each table's data file into ``data/`` of the staging folder; return manifest entries.
-
-    Files are linked instead of copied where the file system allows it.
-    """
-    staged = []
-    try:
-        for table, artifact in written.items():
-            folder = staging / "data" / table
-            folder.mkdir()
-            path = folder / "part-00001.parquet"
-            try:
-                os.link(run.store.path(artifact), path)
-            except OSError:
-                shutil.copyfile(run.store.path(artifact), path)
-            apply_user_umask(folder, path)
-            flush(path)
-            flush(folder)
-            staged.append(PublishedFile(path=f"data/{table}/{path.name}", rows=artifact.rows, sha256=artifact.sha256, bytes=artifact.size))
-    except OSError as error:
-        raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
-    return staged
-
-
 def publish_tables(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[str, Artifact]) -> PublishedTables:
     """Stage tables, recount them by job and sources, publish; return the release, raise if refused.
 
@@ -140,7 +113,7 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
     with run.phase("verify"):
         release_memory()
         staging = job_target(run.job).staging_folder(given.release)
-        staged = stage_tables(run, written, staging)
+        staged = stage_files({f"data/{table}/part-00001.parquet": file for table, file in written.items()}, run.store, staging)
         try:
             counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging, numbered))
         finally:

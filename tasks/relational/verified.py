@@ -14,24 +14,21 @@ from pydantic import TypeAdapter
 from core.recount.histories import TablesRecount
 from schemas.errors.base import StorageError, VerificationError, counted
 from schemas.errors.folders import ManifestFormatError
-from schemas.reading.regular_files import content_of
 from schemas.relational.manifest import FORMAT, TablesManifest, files_by_table
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
-from schemas.release.evidence import MANIFEST, SIGNATURE
+from schemas.release.evidence import MANIFEST
 from tasks.recount.original import Original
+from tasks.recount.recount import file_faults
 from tasks.recount.stated_tables import recount_stated
 from tasks.recount.table_values import uncounted_values
 from tasks.recount.tables import WrittenTables, count_source_rows, originals_at_hand, recount_tables
 from tasks.relational.stated_figures import count_faults, source_faults, tables_report_faults, tables_stated_faults
-from tasks.release.files import DATA, SUFFIXES, is_listed
+from tasks.release.files import DATA, SUFFIXES
 from tasks.release.manifest import check_names, check_no_links, content_or_nothing, tables_manifest_of
 from tasks.store.keys import fingerprint_of, read_secrets
 from tasks.store.work_folder import temporary_folder_of
-from tasks.verification.entries import content_faults, entry_faults, folder_faults, other_tables_job_note
-
-MOST_BYTES = 64_000_000
-NEVER = 1 << 62
+from tasks.verification.entries import content_faults, entry_faults, folder_faults, other_tables_job_note, signature_file_faults
 
 
 class VerifiedTables(NamedTuple):
@@ -86,7 +83,7 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
     return manifest
 
 
-def _manifest_to_verify(release: Path) -> TablesManifest:
+def _manifest_to_verify(release: Path) -> tuple[bytes, TablesManifest]:
     """Read the manifest of a release that is verified: what was altered in it is a fault of the release."""
     content = content_or_nothing(release)
     try:
@@ -99,7 +96,7 @@ def _manifest_to_verify(release: Path) -> TablesManifest:
     if faults := content_faults(content, manifest):
         raise VerificationError(f"'{release}'", faults)
     check_names(str(release), manifest.listed)
-    return manifest
+    return content, manifest
 
 
 def verify_tables(
@@ -115,11 +112,11 @@ def verify_tables(
         report: Whether the files of its report are looked at; not where they are to be made again.
     """
     check_no_links(release)
-    manifest = _manifest_to_verify(release)
+    content, manifest = _manifest_to_verify(release)
     if manifest.format != FORMAT:
         raise ManifestFormatError.unknown(str(release), manifest.format, FORMAT)
     faults = folder_faults(release, manifest, kept_seal) + entry_faults(release, manifest, report=report)
-    faults += _file_faults(release, manifest) + _signature_faults(release, manifest, key)
+    faults += _file_faults(release, manifest) + signature_file_faults(release, content, manifest, key)
     wrong, reported = tables_report_faults(release, manifest) if report else ([], [])
     faults += wrong
     if job is None:
@@ -195,16 +192,9 @@ def _are_those_of(manifest: TablesManifest, originals: Mapping[str, Original | N
 
 
 def _file_faults(release: Path, manifest: TablesManifest) -> list[str]:
-    listed = {one.path: one for one in manifest.files}
-    there = {str(path.relative_to(release)) for path in (release / DATA).rglob("*") if path.is_file()}
-    faults = list[str]()
-    if missing := listed.keys() - there:
-        faults.append(f"{counted(len(missing), 'file')} of the manifest missing")
-    if unexpected := {path for path in there - listed.keys() if Path(path).suffix in SUFFIXES}:
-        faults.append(f"{counted(len(unexpected), 'file')} not in the manifest")
-    if altered := [path for path in listed.keys() & there if not is_listed(release / path, listed[path].sha256, listed[path].bytes, NEVER)]:
-        faults.append(f"{counted(len(altered), 'file')} altered since publication")
-    elif any(_rows_of(release / path) not in {None, listed[path].rows} for path in listed.keys() & there):
+    there = [path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()]
+    faults = file_faults(release, there, manifest.files)
+    if not faults and any(_rows_of(release / one.path) not in {None, one.rows} for one in manifest.files):
         faults.append("the manifest's rows of files are not those of the files")
     return faults
 
@@ -215,15 +205,3 @@ def _rows_of(path: Path) -> int | None:
         return int(pq.read_metadata(path).num_rows)
     except (OSError, pa.ArrowException):
         return None
-
-
-def _signature_faults(release: Path, manifest: TablesManifest, key: bytes | None) -> list[str]:
-    if not manifest.signed_by:
-        return ["it is not signed, and a key was given that must have signed it"] if key else []
-    from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what unsigned releases do without
-
-    try:
-        signature, content = (content_of(release / name, MOST_BYTES, may_be_link=False) for name in (SIGNATURE, MANIFEST))
-    except OSError:
-        return ["the signature cannot be read"]
-    return signature_faults(manifest, content, signature, key)

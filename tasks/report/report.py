@@ -17,7 +17,7 @@ from schemas.job.method import METHODS
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.release.evidence import ALTERED, has_digest, has_valid_digest
 from schemas.release.manifest import FORMAT, Manifest
-from schemas.release.report import CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RequestedTerms, RiskFigure
+from schemas.release.report import CameOut, Example, Figure, Limit, Report, ReportedFile, ReportedQid, RequestedTerms, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.recount.recount import count_classes, file_faults, risk_faults
 from tasks.release.examples import examples_of
@@ -26,14 +26,16 @@ from tasks.release.manifest import is_of_job, manifest_content, read_manifest
 from tasks.report.claims import attack_sentences, maximum_risk, reported_attacks, together_sentences
 from tasks.report.criteria import advice_sentences, criteria_of
 from tasks.report.sentences import (
+    COMPOSITION,
     PSEUDONYMOUS,
+    SEQUENCES,
     certificate,
     increment_sentences,
     limits,
-    linked_limits,
+    linked_sentences,
     local_treatment_sentences,
     one_value_limits,
-    overlap_limits,
+    overlap_sentences,
     promises,
     proofs,
     suppression,
@@ -76,8 +78,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
         verified=verification(manifest),
         limits=(
             *(PSEUDONYMOUS if manifest.pseudonyms else ()),
-            *linked_limits(manifest),
-            *overlap_limits(manifest),
+            *(Limit(text=sentence, source=SEQUENCES) for sentence in linked_sentences(manifest)),
+            *(Limit(text=sentence, source=COMPOSITION) for sentence in overlap_sentences(manifest)),
             *one_value_limits(manifest),
             *share_limits(manifest),
             *limits(manifest.privacy, terms, unit),
@@ -219,7 +221,7 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     # Digests first: what is counted in altered files says nothing of the release. Manifests of earlier formats had none of their own.
     content = manifest_content(release)
     altered = (manifest.format >= FORMAT or has_digest(content)) and not has_valid_digest(content)
-    if faults := [*([ALTERED] if altered else []), *file_faults(release, files, manifest)]:
+    if faults := [*([ALTERED] if altered else []), *file_faults(release, files, manifest.files)]:
         raise VerificationError(what, faults)
     if job is not None and not is_of_job(manifest, job, read_secrets(job)):
         raise StorageError.other_job(str(release))

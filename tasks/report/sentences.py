@@ -213,11 +213,6 @@ def increment_sentences(manifest: Manifest) -> tuple[str, ...]:
     return (*told, *(f"Column '{name}': {words}." for name, words in manifest.evolved.items()))
 
 
-def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return the report's limits on overlaps with other releases of the same source."""
-    return tuple(Limit(text=text, source=COMPOSITION) for text in overlap_sentences(manifest))
-
-
 def overlap_sentences(manifest: Manifest) -> list[str]:
     """Return what was found of overlaps with other releases of the same source, as sentences."""
     return [*(one.sentence() for one in manifest.compositions), *_uncompared(manifest)]
@@ -311,11 +306,6 @@ ALWAYS = (
 
 
 SEQUENCES = "Wang and Fung, Anonymizing Sequential Releases, KDD 2006"
-
-
-def linked_limits(manifest: Manifest) -> tuple[Limit, ...]:
-    """Return a report limit for each set of columns whose pseudonyms link records."""
-    return tuple(Limit(text=sentence, source=SEQUENCES) for sentence in linked_sentences(manifest))
 
 
 def linked_sentences(manifest: Manifest) -> list[str]:

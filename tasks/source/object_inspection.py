@@ -86,7 +86,7 @@ def inspect_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
         with suppress(StorageError):
             run.work.check()
             store.remove(RANGES.name)
-    looks = (ObjectInspection.model_validate_json(store.path(artifact).read_bytes()) for artifact in found)
+    looks = (store.read_model(artifact, ObjectInspection) for artifact in found)
     here = is_read_here(job)
     return [_as_read(one, look, store, here=here) for one, look in zip(objects, looks, strict=True)]
 
@@ -100,11 +100,7 @@ def inspection_key(job: Job, source_file: Located) -> Key:
 def _forget_lost(store: Store, key: Key) -> None:
     """Remove the inspection of an object whose converted file is missing."""
     found = store.find("looks", key)
-    if (
-        found
-        and (made := ObjectInspection.model_validate_json(store.path(found).read_bytes()).converted_file)
-        and not store.is_complete(made)
-    ):
+    if found and (made := store.read_model(found, ObjectInspection).converted_file) and not store.is_complete(made):
         store.discard([found])
 
 

@@ -28,6 +28,7 @@ from tasks.store.keys import Key, json_with_digest, key_in_name, unsealed_text
 from tasks.store.place import Bucket, FolderPlace
 
 Loaded = TypeVar("Loaded")
+Model = TypeVar("Model", bound=FrozenModel)
 RELEASES, RECORD = "releases", ".record"
 """The folder beside those of steps in which it is noted what each release was made of, and the suffix of records."""
 
@@ -114,6 +115,10 @@ class Store:
             self.discard([artifact])
             raise WorkError.damaged(self._place.location_of(_object(artifact)))
         return artifact.rows
+
+    def read_model(self, artifact: Artifact, model: type[Model]) -> Model:
+        """Return what an artefact says in JSON, as a model."""
+        return model.model_validate_json(self.path(artifact).read_bytes())
 
     def path_named(self, file: str) -> Path:
         """Return the local path of an artefact by its relative path; raise ``WorkError`` without a record."""

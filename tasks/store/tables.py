@@ -6,16 +6,20 @@ chunks, of which there may be thousands, are checked by what their columns' type
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
 import pyarrow
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
+from numpy.typing import DTypeLike, NDArray
 
 from core.columns.column_types import in_utc
 from core.columns.data_parallel import LEAST_ROWS, each_in_parallel, threads_here
@@ -271,3 +275,32 @@ def _rows_of(file: pq.ParquetFile, held: Sequence[tuple[int, int]], position: in
     groups = [number for number, (least, most) in enumerate(held) if least <= position <= most]
     wanted = ["qid", "count", value_column(position), *(["persons"] if "persons" in file.schema_arrow.names else [])]
     return rows_of_axis(file.read_row_groups(groups, wanted, use_threads=False), position)
+
+
+@contextmanager
+def array_file(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
+    """Open a new file of an array in C order at its first number; what is not written is 0.
+
+    Args:
+        path: The file.
+        dtype: Of the array, without objects.
+        shape: Of the array.
+    """
+    kind = np.dtype(dtype)
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape})
+        end = file.tell() + kind.itemsize * prod(shape)
+        yield file
+        file.truncate(end)
+
+
+def write_numbers(file: BinaryIO, numbers: NDArray[Any]) -> None:
+    """Write numbers in C order at a file's position, as ``array_file`` opens it."""
+    file.write(np.ascontiguousarray(numbers).reshape(-1).view(np.uint8).data)
+
+
+def write_array(path: Path, numbers: NDArray[Any]) -> int:
+    """Write an array to a file of its own; return its length."""
+    with array_file(path, numbers.dtype, numbers.shape) as file:
+        write_numbers(file, numbers)
+    return len(numbers)

@@ -230,7 +230,7 @@ def measure_methods(
             key = STEP.key(of_method)
             call = Call(key, f"{method}, k = {k}", (request, method, k, domain, scratch, key, run.store))
             artifact = run_step(run, MEASURED, measure_method, call)
-            found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
+            found.append(run.store.read_model(artifact, MethodRun))
             advance("methods", done, len(wanted))
     finally:
         # It held raw values, so that not even Ctrl+C may leave it behind.

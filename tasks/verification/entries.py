@@ -24,6 +24,7 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import ALTERED, DOCUMENTS, MANIFEST, SIGNATURE, has_valid_digest, is_as_written
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES, is_listed
+from tasks.release.manifest import MOST_BYTES as MOST_MANIFEST_BYTES
 from tasks.release.manifest import is_of_job
 from tasks.store.keys import FolderSecret, read_secrets
 from tasks.store.place import Place, place_of, target_of
@@ -201,6 +202,26 @@ def content_faults(content: bytes, manifest: Manifest | TablesManifest) -> list[
     """Return faults of a manifest's bytes: a seal that does not match, or another form."""
     faults = [] if has_valid_digest(content) else [ALTERED]
     return faults + ([] if is_as_written(content, manifest) else [OTHER_FORM])
+
+
+def signature_file_faults(release: Path, content: bytes, manifest: Manifest | TablesManifest, key: bytes | None) -> list[str]:
+    """Return faults of a release's signature file, or that the given key signed none.
+
+    Args:
+        release: The folder.
+        content: The bytes of the manifest's file.
+        manifest: What was read in them.
+        key: The public key that must have signed it; None for any.
+    """
+    if not os.path.lexists(release / SIGNATURE):
+        return ["there is no signature of the key"] if key is not None else []
+    from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what most releases have no use for
+
+    try:
+        signed = content_of(release / SIGNATURE, MOST_MANIFEST_BYTES, may_be_link=False)
+    except OSError:
+        return [f"{SIGNATURE} is no regular file, or too large"]
+    return signature_faults(manifest, content, signed, key)
 
 
 def folder_faults(release: Path, manifest: Manifest | TablesManifest, kept_seal: str) -> list[str]:

@@ -43,6 +43,7 @@ from tasks.verification.entries import (
     manifest_text_faults,
     other_job_note,
     pointer_faults,
+    signature_file_faults,
 )
 from tasks.verification.file_forms import csv_faults, faults_outside_table, parquet_faults
 from tasks.verification.manifest_claims import (
@@ -210,16 +211,7 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
 def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, context: VerificationContext) -> list[str]:
     faults = manifest_text_faults(release, content, manifest, context.seal)
     faults += entry_faults(release, manifest) + pointer_faults(context.location, release, job)
-    signature = release / SIGNATURE
-    if os.path.lexists(signature):
-        from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what most releases have no use for
-
-        try:
-            signed = content_of(signature, MOST_BYTES, may_be_link=False)
-        except OSError:
-            return [*faults, f"{SIGNATURE} is no regular file, or too large"]
-        return faults + signature_faults(manifest, content, signed, context.key)
-    return faults + (["there is no signature of the key"] if context.key is not None else [])
+    return faults + signature_file_faults(release, content, manifest, context.key)
 
 
 def _counted(
@@ -234,7 +226,7 @@ def _counted(
     """Recount the data files, against the job where there is one."""
     if job is not None:
         return verify_against(job, release, original, context.people)[0]
-    if faults := file_faults(release, files, manifest):
+    if faults := file_faults(release, files, manifest.files):
         raise VerificationError(what, faults)
     recount = recount_release_files(what, files, manifest, manifest.asked)
     faults = rebuilt_report_faults(manifest, recount)

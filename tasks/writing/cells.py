@@ -14,8 +14,8 @@ from core.recoding.recoding import SUPPRESSED, Recoding
 from core.recoding.release_order import assign_files
 from core.units.set_tree import withhold
 from schemas.errors.base import SourceError
+from tasks.counting.chunk_counts import qid_names
 from tasks.counting.coding import CellCoder
-from tasks.counting.domains import qid_names
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding, load_withheld
 from tasks.source.chunks import Chunk, ChunkedSource

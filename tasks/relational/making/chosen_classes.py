@@ -348,7 +348,7 @@ def _judged(given: HistoryTables, wanted: WantedClasses) -> tuple[ClassesOutcome
     classes = class_persons(given, wanted)
     matched = MatchedTables(classes, match_rows(given, classes), wanted.promised)
     made = run_for_item(given.run, JUDGED, given, matched, f"loss of classes, {wanted.way}")
-    return ClassesOutcome.model_validate_json(given.store.path(made).read_text()), matched
+    return given.store.read_model(made, ClassesOutcome), matched
 
 
 def _refusal(given: HistoryTables, faults: list[str | None]) -> HistoryError:

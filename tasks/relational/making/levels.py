@@ -277,4 +277,4 @@ def search_levels(given: HistoryTables, most_left_out: int) -> TablesOutcome:
         most_left_out: Persons who may fail.
     """
     made = run_for_item(given.run, LEVELS, given, most_left_out, "search levels of all tables")
-    return TablesOutcome.model_validate_json(given.store.path(made).read_text())
+    return given.store.read_model(made, TablesOutcome)

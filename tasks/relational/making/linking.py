@@ -12,11 +12,11 @@ from core.relational.histories import NOWHERE
 from schemas.errors.base import counted
 from schemas.errors.tables import RelationError
 from tasks.engine.steps import run_for_item
-from tasks.relational.making.checks import TableSet, relation_faults
-from tasks.store.arrays import array_file, write_numbers
+from tasks.relational.making.reading import TableSet, relation_faults
 from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+from tasks.store.tables import array_file, write_numbers
 
 PUBLISHED, ORPHAN, BEYOND = 0, 1, 2
 """The status of a row: published, orphan, or beyond the bound on the rows of a person."""

@@ -27,9 +27,9 @@ from tasks.engine.steps import run_for_item
 from tasks.relational.making.levels import NodeCosts, failing_histories, history_numbers, search_settings
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables
-from tasks.store.arrays import write_array
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+from tasks.store.tables import write_array
 
 Way = Literal["own", "apart", "together"]
 WAYS: tuple[Way, ...] = ("own", "apart", "together")

@@ -18,9 +18,9 @@ from schemas.errors.tables import HistoryError
 from tasks.counting.coding import Coding
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.linking import ALIGNED, Linking
-from tasks.store.arrays import write_array
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
+from tasks.store.tables import write_array
 
 BYTES_EACH = 64
 """What a person takes in memory while histories are counted, about; each table below takes some more."""

@@ -18,7 +18,7 @@ from schemas.errors.base import SourceError
 from schemas.errors.refusals import PassthroughError
 from schemas.job.identifiers import Way, canonical_way, counts_people
 from schemas.release.figures import PassedColumn
-from tasks.counting.untreated import inspect_columns, refused_columns
+from tasks.counting.untreated_figures import inspect_columns, refused_columns
 from tasks.relational.making.linking import ORPHAN, Linking
 from tasks.source.published_columns import BYTES_PER_VALUE, count_values, make_number_table, make_value_table
 from tasks.store.database import connect

@@ -107,7 +107,7 @@ def test_what_is_altered_in_a_release_is_noticed(tmp_path: Path, source: dict[st
     manifest = json.loads((made.folder / "manifest.json").read_text())
     [part] = (made.folder / "data" / "visit").iterdir()
     part.write_bytes(part.read_bytes()[:-1] + b"?")
-    with pytest.raises(VerificationError, match="1 file altered since publication"):
+    with pytest.raises(VerificationError, match="1 data file altered since publication"):
         verify_tables(job, made.folder)
     (made.folder / "manifest.json").write_text(json.dumps(manifest | {"histories": 1}, indent=2) + "\n")
     with pytest.raises(VerificationError, match=r"manifest\.json was altered since publication"):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skald
-from flows.commands.reveal import reveal
+from flows.commands.releases import reveal
 from flows.tables import tables
 from flows.terminal.tables import plan_lines
 from flows.verification import verified_tables

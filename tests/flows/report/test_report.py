@@ -22,7 +22,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.report import Report
-from tasks.publication.staging import write_report
+from tasks.publication.staging import documents_of, write_texts
 from tasks.report.report import rebuild_report
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import JOB, QIDS, class_sizes, generalise, people, people_job, released
@@ -123,7 +123,7 @@ def test_every_method_writes_both_reports_before_it_publishes(tmp_path: Path, me
     written = {path.name: path.read_bytes() for path in made.folder.glob("report.*")}
     shutil.rmtree(tmp_path / "people")
     job.unlink()
-    assert write_report(tmp_path, rebuild_report(made.folder)) == [tmp_path / "report.html", tmp_path / "report.json"]
+    assert write_texts(tmp_path, documents_of(rebuild_report(made.folder))) == [tmp_path / "report.html", tmp_path / "report.json"]
     assert {path.name: path.read_bytes() for path in tmp_path.glob("report.*")} == written
 
 

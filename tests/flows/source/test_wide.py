@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tasks.counting import untreated
+from tasks.counting import untreated_figures
 from tasks.source import chunks
 from tasks.verification.file_forms import parquet_faults
 from tasks.writing import cells
@@ -52,7 +52,7 @@ def test_texts_that_are_carried_plain_are_published_as_those_that_are_carried_as
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: bool
 ) -> None:
     plain = anonymise(wide_job(tmp_path / "plain", row_group=50), "rows_per_file=200")
-    monkeypatch.setattr(untreated, "OWN", 0)
+    monkeypatch.setattr(untreated_figures, "OWN", 0)
     if rounds:
         monkeypatch.setattr(cells, "ROUND_SHARE", 2**60)
     coded = anonymise(wide_job(tmp_path / "coded", row_group=50), "rows_per_file=200")

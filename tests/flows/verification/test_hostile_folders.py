@@ -14,7 +14,7 @@ from flows.verification import figures_of, verified_release
 from schemas.errors.base import SkaldError, StorageError, VerificationError
 from schemas.errors.folders import LargeManifestError
 from schemas.job.job import load_job
-from tasks.lattice.replay import replayed_manifest
+from tasks.lattice.optimum import replayed_manifest
 from tasks.publication import staging
 from tasks.publication.target import job_target
 from tasks.release.manifest import MOST_PARTS, manifest_of

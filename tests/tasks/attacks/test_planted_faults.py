@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from core.attacks import inference, joined_histories, record_attacks
+from core.attacks import attacked_tables, inference, record_attacks
 from schemas.job.privacy import AttackSettings
 from schemas.relational.tables_job import load_tables_job
 from tasks.attacks.joined_tables import attack_tables
@@ -241,4 +241,4 @@ def test_a_join_that_singles_people_out_is_found(wards: list[list[str]], below: 
     played = attack_tables(job, {name: [tmp_path / f"{name}.parquet"] for name in job.tables}, tmp_path / "spill", "release")
     assert [(one.target, one.guesses, one.right) for one in played] == [(None, 4, below), ("visit", 4, below)]
     assert {one.verdict for one in played} == {"broken" if below else "safe"}
-    assert played[0].knows == joined_histories.BY_JOIN
+    assert played[0].knows == attacked_tables.BY_JOIN

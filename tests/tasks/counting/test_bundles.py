@@ -13,7 +13,7 @@ import pytest
 from schemas.job.job import load_job
 from schemas.release.figures import RepeatedColumn
 from tasks.composition.earlier import KnownRecords
-from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_counts import count_histograms
 from tasks.counting.coding import load_coding
 from tasks.counting.repeats import find_repeating_identifiers
 from tasks.counting.source_domains import count_domains

@@ -11,14 +11,14 @@ import pytest
 
 from schemas.job.job import load_job
 from tasks.counting import histograms
-from tasks.counting.chunk_histograms import count_histograms
+from tasks.counting.chunk_counts import count_histograms
 from tasks.counting.coding import load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.engine import steps
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.lattice.recodings import choose_root, read_outcome, search_lattice
+from tasks.lattice.recodings import Outcome, choose_root, search_lattice
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tasks.store.store import Artifact
@@ -35,7 +35,7 @@ def searched(path: Path, *settings: str) -> tuple[Any, tuple[str, ...], set[str]
         histogram = merge_histograms(run, domain, root, parts)
         found = search_lattice(run, domain, root, histogram, parts, [])
         steps = set(read)
-        return read_outcome(found, run.store), (histogram.sha256, found.cells.sha256, found.classes.sha256), steps
+        return run.store.read_model(found.outcome, Outcome), (histogram.sha256, found.cells.sha256, found.classes.sha256), steps
 
 
 def watched(run: Run) -> set[str]:

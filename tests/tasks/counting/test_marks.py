@@ -40,10 +40,10 @@ def test_answers_are_those_of_all_marks_at_once_and_within_the_memory(data: st.D
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(histograms, "bundled_cells", cells)
         patch.setattr(histograms, "LinearCounting", Watched)
-        store: Any = None
-        whole = histograms.surely_too_many_cells(coding, nodes, [], most, store, 1 << 30)
+        table: Any = SimpleNamespace(coding=coding, store=None)
+        whole = histograms.surely_too_many_cells(table, nodes, [], most, 1 << 30)
         alive.clear()
         held.clear()
-        assert histograms.surely_too_many_cells(coding, nodes, [], most, store, memory) == whole
+        assert histograms.surely_too_many_cells(table, nodes, [], most, memory) == whole
     assert max(held) <= memory
     assert all(example.histogram(node).cells > most for node, full in zip(nodes, whole, strict=True) if full)

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.job.job import load_job
 from schemas.release.figures import PassedColumn
-from tasks.counting.untreated import measure_untreated_columns
+from tasks.counting.untreated_figures import measure_untreated_columns
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tests.house.replaced import FIGURES_FEW_FILES, FIGURES_MOST_LOOKED_AT

@@ -29,12 +29,12 @@ with prefect_api(prepare_prefect()):
     from flows.skald import skald
     from schemas.errors.base import PrivacyError, StorageError
     from schemas.job.run_parameters import RunParameters
-    from tasks.counting import domains
+    from tasks.counting import chunk_counts
     from tasks.engine import prefect_steps
     from tasks.publication import target
 
     prefect_steps.RETRY_SECONDS = (0.01, 0.01)
-    real, tries = domains.DomainCounter, []
+    real, tries = chunk_counts.DomainCounter, []
 
     def tried(error):
         def count(*arguments):
@@ -43,7 +43,7 @@ with prefect_api(prepare_prefect()):
                 raise error
             return real(*arguments)
         tries.clear()
-        domains.DomainCounter = count
+        chunk_counts.DomainCounter = count
 
     tried(OSError(errno.EIO, os.strerror(errno.EIO)))
     assert skald(RunParameters.of(Path("job.yaml"))).new
@@ -78,7 +78,7 @@ with prefect_api(prepare_prefect()):
             time.sleep(0.01)
 
     tries.clear()
-    domains.DomainCounter, prefect_steps.CHUNKS_SECONDS = hang, 0.3
+    chunk_counts.DomainCounter, prefect_steps.CHUNKS_SECONDS = hang, 0.3
     try:
         skald(RunParameters.of(Path("job.yaml"), ["work=other", "privacy.k=6"]))
     except StorageError as error:

@@ -22,7 +22,7 @@ from core.units.class_table import joined_members, table_at
 from core.units.losses import Loss
 from core.units.pairs import Pairs
 from schemas.job.job import Job
-from tasks.counting.chunk_histograms import write_cells, write_pairs
+from tasks.counting.chunk_counts import write_cells, write_pairs
 from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.person_cells import PersonsOfSource
 from tasks.lattice import node_recodings

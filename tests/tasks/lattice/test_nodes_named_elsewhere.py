@@ -23,7 +23,7 @@ from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
-from tasks.lattice import replay
+from tasks.lattice import optimum
 from tasks.lattice.linked_people import LinkedPeople
 from tasks.lattice.promises import promise_of
 from tasks.lattice.recodings import has_map, write_map
@@ -57,7 +57,7 @@ def test_the_node_of_a_replay_has_the_levels_of_the_release_and_none_of_sensitiv
     monkeypatch: pytest.MonkeyPatch, sensitive: int
 ) -> None:
     manifest = SimpleNamespace(node=(2, 1), tops={"age": 3, "zip": 1}, release="people-0")
-    monkeypatch.setattr(replay, "replayed_manifest", lambda _job: manifest)
+    monkeypatch.setattr(optimum, "replayed_manifest", lambda _job: manifest)
     hierarchies = [SimpleNamespace(qid="age", top=3), SimpleNamespace(qid="zip", top=1)]
     coding: Any = SimpleNamespace(hierarchies=hierarchies, sensitive=["s"] * sensitive)
 
@@ -65,13 +65,13 @@ def test_the_node_of_a_replay_has_the_levels_of_the_release_and_none_of_sensitiv
         return Job.model_validate(job_of(method={"name": "skald", "levels": levels}))
 
     job = job_with()
-    assert replay.replayed_root(job, coding) == replay.replayed_root(job_with(age=[1, 2]), coding) == (2, 1, *[0] * sensitive)
+    assert optimum.replayed_root(job, coding) == optimum.replayed_root(job_with(age=[1, 2]), coding) == (2, 1, *[0] * sensitive)
     for levels in ({"age": [0, 1]}, {"age": [3, 3], "zip": [1, 1]}):
         with pytest.raises(ReplayError, match="'age' at levels that"):
-            replay.replayed_root(job_with(**levels), coding)
+            optimum.replayed_root(job_with(**levels), coding)
     hierarchies[0].top = 4
     with pytest.raises(ReplayError, match="age"):
-        replay.replayed_root(job, coding)
+        optimum.replayed_root(job, coding)
 
 
 def test_a_map_that_was_kept_is_there_for_its_search_alone(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_node_that_is_named_is_looked_at_alone_and_may_suppress_no_more_than_t
 
     def applied(limit: float, replayed: str | None = None) -> SearchResult:
         one = Job.model_validate(job_of(suppression={"limit": limit}, **({"replay": replayed} if replayed else {})))
-        return replay.apply_given_node(one, coding, sought, counted)
+        return optimum.apply_given_node(one, coding, sought, counted)
 
     # By 1 and 4 to 5 there are three records, by 2 two, and by 4 one, who is too few.
     found = applied(0.2)
@@ -121,8 +121,8 @@ class Replayed:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, address: str | None = None) -> None:
         self.folder, self.address, self.mine = folder, address, {"age": "a"}
-        monkeypatch.setattr(replay, "read_secrets", lambda _job: [])
-        monkeypatch.setattr(replay, "hierarchies_as_in", lambda *_: self.mine)
+        monkeypatch.setattr(optimum, "read_secrets", lambda _job: [])
+        monkeypatch.setattr(optimum, "hierarchies_as_in", lambda *_: self.mine)
 
     def release(self, name: str, **said: Any) -> None:
         text = manifest(**({"release": name, "hierarchies": {"age": "a"}} | said)).model_dump_json()
@@ -130,7 +130,7 @@ class Replayed:
 
     def of(self, name: str, **more: Any) -> Manifest:
         places = {"target_path": self.folder, "target_address": self.address, "replay_path": self.folder / name}
-        return replay.replayed_manifest(SimpleNamespace(replay=Path(name), method=SimpleNamespace(name="skald"), **places, **more))  # type: ignore[arg-type]
+        return optimum.replayed_manifest(SimpleNamespace(replay=Path(name), method=SimpleNamespace(name="skald"), **places, **more))  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=["folder", "store"])
@@ -169,7 +169,7 @@ def test_a_release_that_notes_no_hierarchies_is_replayed_by_the_job_that_made_it
     target, asked = Replayed(tmp_path, monkeypatch), list[Any]()
     target.release("people-1", hierarchies={})
     changed = {"model_copy": lambda update: update}
-    monkeypatch.setattr(replay, "is_of_job", lambda *given: asked.append(given) or is_its_own)
+    monkeypatch.setattr(optimum, "is_of_job", lambda *given: asked.append(given) or is_its_own)
     if is_its_own:
         assert target.of("people-1", **changed).release == "people-1"
     else:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from tasks.store.arrays import array_file, write_array, write_numbers
+from tasks.store.tables import array_file, write_array, write_numbers
 
 PAIRS = np.dtype([("person", "<i4"), ("class", "<i8")])
 numbers = st.sampled_from([np.dtype("i4"), np.dtype("u1"), np.dtype("f8"), PAIRS]).flatmap(

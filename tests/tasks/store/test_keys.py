@@ -71,7 +71,7 @@ def calls(module: str, name: str) -> list[ast.Call]:
 
 
 REGISTRY = "schemas.reading.registry"
-COUNTING = {"tasks.counting.domains", "tasks.counting.chunk_histograms", "tasks.counting.histograms"}
+COUNTING = {"tasks.counting.chunk_counts", "tasks.counting.histograms"}
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
 @pytest.mark.parametrize(
     ("step", "sees", "leaves"),
     [
-        ("tasks.counting.chunk_histograms", {"core.columns.domains", "core.histograms.histogram"}, {"core.lattice", "core.hierarchies"}),
+        ("tasks.counting.chunk_counts", {"core.columns.domains", "core.histograms.histogram"}, {"core.lattice", "core.hierarchies"}),
         ("tasks.counting.histograms", {"core.histograms.cells", "tasks.counting.coding"}, {"core.histograms.rollups", "core.recoding"}),
         ("tasks.lattice.recodings", {"core.lattice.search", "core.recoding.recoding"}, {"tasks.writing", "core.mondrian"}),
         ("tasks.mondrian.cells", {"core.mondrian.cuts", "core.recoding.recoding"}, {"core.lattice.search"}),
@@ -221,7 +221,7 @@ def test_keys_are_the_same_from_a_checkout_a_copy_and_an_archive(copied: Path) -
     ("edited", "changes", "stays"),
     [
         ("core/lattice/search.py", {"tasks.lattice.recodings"}, {*COUNTING, "tasks.writing.cells"}),
-        ("core/columns/domains.py", {"tasks.counting.domains", "tasks.lattice.recodings"}, {"tasks.source.csv_files"}),
+        ("core/columns/domains.py", {"tasks.counting.chunk_counts", "tasks.lattice.recodings"}, {"tasks.source.csv_files"}),
         ("schemas/errors/base.py", set(), {code.module for code in CODES}),
         ("tasks/report/terms.py", set(), {code.module for code in CODES}),
     ],

@@ -19,7 +19,7 @@ from tests.core.recount.test_classes import manifest, recount
 from tests.house.steps import Steps
 
 RELEASE, FILES, ASKED = Path("release"), [Path("release/data/0.csv")], SimpleNamespace(memory=300_000_000)
-MANIFEST: Any = SimpleNamespace(columns={"q": "VARCHAR"}, asked=ASKED)
+MANIFEST: Any = SimpleNamespace(columns={"q": "VARCHAR"}, asked=ASKED, files=("listed",))
 
 
 @pytest.mark.parametrize("job", ["none", "its own", "another"])
@@ -117,7 +117,7 @@ def test_without_a_job_a_release_is_counted_by_what_its_manifest_asks(monkeypatc
     else:
         assert releases._counted(*given) is last
     expected = {
-        "file_faults": (RELEASE, FILES, MANIFEST), "recount_release_files": ("it", FILES, MANIFEST, ASKED),
+        "file_faults": (RELEASE, FILES, MANIFEST.files), "recount_release_files": ("it", FILES, MANIFEST, ASKED),
         "rebuilt_report_faults": (MANIFEST, first), "count_promises": ("it", FILES, MANIFEST, ASKED, first),
     }  # fmt: skip
     assert steps.given == ({"file_faults": expected["file_faults"]} if wrong == "files" else expected)

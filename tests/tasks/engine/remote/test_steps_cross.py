@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.job.method import METHODS
-from tasks.counting import untreated
+from tasks.counting import untreated_figures
 from tasks.engine import steps
 from tasks.engine.calls import Call
 from tasks.engine.remote.call_queues import FolderQueue, decoded, encoded
@@ -47,7 +47,7 @@ def test_a_release_of_calls_that_travelled_is_the_same(tmp_path: Path, monkeypat
         return [function(*arguments) for function, arguments in made]
 
     monkeypatch.setattr(steps, "map_step", travelled)
-    for module in (steps, two_level_shuffle, untreated, ways):
+    for module in (steps, two_level_shuffle, untreated_figures, ways):
         monkeypatch.setattr(module, "count_remote_workers", lambda: 2)
     found = run_flow(job, ("work=there", "target=there-releases"))
     assert (found.manifest.release, digests(found.folder)) == (expected.manifest.release, digests(expected.folder))
