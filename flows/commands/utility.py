@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from flows.commands.running import AsJson, Settings
-from flows.terminal.screen import NameTable, Screen
+from flows.terminal.screen import NameTable, Screen, print_json
+from schemas.errors.base import printable
 
 if TYPE_CHECKING:
     from tasks.utility.utility import Utility
@@ -24,7 +25,8 @@ def utility(
     queries: Annotated[int, typer.Option(min=1, help="Random count queries that source and release are asked.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed asks the same queries.")] = 0,
     target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="A column that a classifier tells from the QIDs.", show_default=False)
+        str | None,
+        typer.Option(metavar="COLUMN", help="A column, or TABLE.COLUMN, that a classifier tells from the QIDs.", show_default=False),
     ] = None,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -35,14 +37,22 @@ def utility(
     """
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
+    from schemas.relational.tables_job import load_tables_job
     from tasks.release.manifest import is_of_tables_as_its_job
-    from tasks.utility.utility import measure_utility
+    from tasks.utility.utility import measure_utility, measure_utility_of_tables
 
-    is_of_tables_as_its_job(release, job, settings or ())
+    if is_of_tables_as_its_job(release, job, settings or ()):
+        with progress_bars():
+            of_tables = measure_utility_of_tables(load_tables_job(job, settings or ()), release, queries, seed, target)
+        if as_json:
+            print_json({"tables": {name: one.model_dump(mode="json") for name, one in of_tables.items()}})
+        for name, one in of_tables.items() if not as_json else ():
+            Screen(highlight=False).print(Group("", Text(f"'{printable(name)}'", style="bold"), utility_summary(one)))
+        return
     with progress_bars():
         measured = measure_utility(load_job(job, settings or ()), release, queries, seed, target)
     if as_json:
-        sys.stdout.write(measured.model_dump_json(indent=2) + "\n")
+        print_json(measured.model_dump(mode="json"))
     else:
         Screen(highlight=False).print(utility_summary(measured))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,16 +25,19 @@ from core.evaluation.accuracy import (
 )
 from core.evaluation.utility import SANITY, Floats, draw_queries, exact_meaning, mean_ncp, relative_errors, total_variation
 from core.recount.groups import normalised_source_sql
-from schemas.errors.base import VerificationError, listed
+from schemas.errors.base import StorageError, VerificationError, listed
 from schemas.errors.methods import UtilityError
 from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
+from schemas.relational.table_jobs import table_job
+from schemas.relational.tables_job import TablesJob
 from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.engine.progress import advance
-from tasks.release.files import data_files, file_error, layout_of, relation_of
+from tasks.relational.verified import read_tables_manifest
+from tasks.release.files import DATA, data_files, file_error, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.source.duckdb_objects import register_objects
 from tasks.source.extracts import open_run
@@ -137,10 +141,54 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
         seed: Of queries, samples and classifier.
         target: Column that a classifier predicts from the QIDs; None for no classifier.
     """
+    manifest = read_manifest(release)
+    said = (manifest.levels_of_all, manifest.suppressed, manifest.published) if manifest else (None, None, {})
+    return _measured(job, _Files(release, data_files(release), manifest, *said), queries, seed, target)
+
+
+def measure_utility_of_tables(job: TablesJob, release: Path, queries: int, seed: int, target: str | None) -> dict[str, Utility]:
+    """Return the utility of each table with quasi-identifiers, by name; as ``measure_utility``.
+
+    Args:
+        job: The job.
+        release: A release folder.
+        queries: Random count queries of each table.
+        seed: As there.
+        target: ``TABLE.COLUMN``, a column that a classifier predicts from the QIDs of its table.
+    """
+    tables = [name for name, table in job.tables.items() if table.columns.quasi_identifiers]
+    mine = max((name for name in tables if (target or "").startswith(f"{name}.")), key=len, default=None)
+    if target and mine is None:
+        raise UtilityError.no_target(target, [f"{name}.{column}" for name in tables for column in job.tables[name].columns.sensitive])
+    manifest, found = read_tables_manifest(release), {}
+    for name in tables:
+        files = [path for path in data_files(release) if path.parent == release / DATA / name]
+        if not files:
+            raise StorageError.not_a_release(str(release), f"it has no {DATA}/{name}/*.parquet")
+        one = manifest.tables[name]
+        levels = {qid: level for qid, level in one.levels.items() if level is not None}
+        told = target.removeprefix(f"{name}.") if target and name == mine else None
+        of_table = _Files(release, files, None, levels or None, one.suppressed, manifest.published.get(name, {}))
+        found[name] = _measured(table_job(job, name), of_table, queries, seed, told)
+    return found
+
+
+class _Files(NamedTuple):
+    """The data files of a release or of one of its tables, and what its manifest says of them, if it has one."""
+
+    release: Path
+    files: list[Path]
+    manifest: Manifest | None
+    levels: dict[str, int] | None
+    suppressed: int | None
+    published: dict[str, ColumnPublication]
+
+
+def _measured(job: Job, given: _Files, queries: int, seed: int, target: str | None) -> Utility:
     # Asked for without importing it, and before minutes of counting.
     if target is not None and find_spec("sklearn") is None:
         raise UtilityError.not_installed()
-    files, manifest = data_files(release), read_manifest(release)
+    release, files, manifest = given.release, given.files, given.manifest
     with open_run(job) as run:
         source = read_source(run)
         # What is published treated has other values than the source, so that nothing could be told of it from both sides.
@@ -158,7 +206,7 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
             bench = UtilityComparison(
                 connection, normalised_source_sql(source.relation, normalised), relation_of(connection, files, layout)
             )
-            qids = list(_qids(bench, job, coding, manifest.levels_of_all if manifest else None, release))
+            qids = list(_qids(bench, job, coding, given.levels, release))
             ways, first = job.columns.ways, len(qids)
             categories = [
                 bench.category(first + source.payload.index(name), name, otherwise=name in ways) for name in job.columns.sensitive
@@ -177,13 +225,13 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
                 release=release.name,
                 records=source.records,
                 released=released,
-                suppressed=manifest.suppressed if manifest else None,
+                suppressed=given.suppressed,
                 gcp=(wide + source.records - released) / source.records,
                 columns={one.domain.qid: _column(one, place, moved) for place, one in enumerate(qids)},
                 queries=_query_errors(bench, asked, queries, seed),
                 counts={str(width): _count_errors(qids, drawn, (width, queries, seed), source.records) for width in WIDTHS},
                 association=float(np.mean(list(moved.values()))) if moved else 0.0,
-                published=manifest.published if manifest else {},
+                published=given.published,
                 classifier=None if told is None else _accuracy(columns, told, len(qids), drawn, seed),
             )
 
