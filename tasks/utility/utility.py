@@ -36,9 +36,8 @@ from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.engine.progress import advance
-from tasks.relational.verified import read_tables_manifest
 from tasks.release.files import DATA, data_files, file_error, layout_of, relation_of
-from tasks.release.manifest import read_manifest
+from tasks.release.manifest import content_or_nothing, read_manifest, tables_manifest_of
 from tasks.source.duckdb_objects import register_objects
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
@@ -160,10 +159,10 @@ def measure_utility_of_tables(job: TablesJob, release: Path, queries: int, seed:
     mine = max((name for name in tables if (target or "").startswith(f"{name}.")), key=len, default=None)
     if target and mine is None:
         raise UtilityError.no_target(target, [f"{name}.{column}" for name in tables for column in job.tables[name].columns.sensitive])
-    manifest, found = read_tables_manifest(release), {}
+    manifest, found = tables_manifest_of(content_or_nothing(release), str(release)), {}
     for name in tables:
         files = [path for path in data_files(release) if path.parent == release / DATA / name]
-        if not files:
+        if not files or name not in manifest.tables:
             raise StorageError.not_a_release(str(release), f"it has no {DATA}/{name}/*.parquet")
         one = manifest.tables[name]
         levels = {qid: level for qid, level in one.levels.items() if level is not None}
@@ -174,7 +173,7 @@ def measure_utility_of_tables(job: TablesJob, release: Path, queries: int, seed:
 
 
 class _Files(NamedTuple):
-    """The data files of a release or of one of its tables, and what its manifest says of them, if it has one."""
+    """The data files of a release or of one of its tables, and what its manifest says of them."""
 
     release: Path
     files: list[Path]

@@ -56,6 +56,10 @@ def test_the_command_prints_each_table_and_refuses_a_target_of_none(direct: Comm
     assert list(json.loads(done.stdout)["tables"]) == ["person", "visit", "condition"]
     with pytest.raises(UtilityError, match="--target 'income' is not among"):
         measure_utility_of_tables(load_tables_job(path), direct.folder / release, 20, 0, "income")
+    job = load_tables_job(path)
+    others = job.model_copy(update={"tables": {**job.tables, "other": job.tables["visit"]}})
+    with pytest.raises(StorageError, match=r"it has no data/other/\*\.parquet"):
+        measure_utility_of_tables(others, direct.folder / release, 20, 0, None)
     for part in (direct.folder / release / "data" / "visit").iterdir():
         part.unlink()
     with pytest.raises(StorageError, match=r"it has no data/visit/\*\.parquet"):
