@@ -25,7 +25,7 @@ from tasks.counting.person_cells import PersonsOfSource
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.lattice.optimum import SearchRequirements, memory_for_cells
-from tasks.lattice.promises import most_suppressed, promise_of, searched_axes
+from tasks.lattice.promises import most_suppressed, no_class_error, promise_of, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root, count_enough_persons, read_map, search_lattice
 from tasks.report.page import page, percent
 from tasks.source.extracts import open_run
@@ -64,7 +64,7 @@ class ParetoFront(FrozenModel):
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Search the Pareto front of a job's lattice without a release; return its figures."""
+    """Search the Pareto front of a job's lattice without a release; return its figures, or raise if there is none."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
@@ -91,6 +91,8 @@ def measure_pareto_front(job: Job) -> ParetoFront:
             return Search(histogram, axes, promise, most, "gcp", cells, coding.sensitive, prices, persons)
 
         found = find_pareto_nodes(search, coding.records, len(coding.hierarchies), most_suppressed(job, coding.records))
+        if not found:
+            raise no_class_error(job, coding)
     return worded_pareto_front(job, coding, found)
 
 

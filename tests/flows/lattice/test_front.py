@@ -56,3 +56,14 @@ def test_the_page_marks_the_node_that_the_job_names(direct: CommandLine) -> None
     node = json.loads(direct("lattice", job, "--front", "--json").stdout)["nodes"][3]["node"]
     shown = json.loads(direct("lattice", job, "--front", "--json", "--set", f"method.node={node}").stdout)["nodes"]
     assert [one["node"] for one in shown if one["chosen"]] == [node]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("setting", ["privacy.l={disease: {distinct: 9}}", "method.levels={age: [0, 0]}"])
+def test_where_no_node_can_be_chosen_the_page_ends_as_a_run_does(direct: CommandLine, setting: str) -> None:
+    job, settings = people_job(direct.folder / "job"), ("--set", setting, "--set", "privacy.k=150")
+    page = direct.folder / "front.html"
+    ended = [direct("lattice", job, "--front", "--to", page, *settings), direct("run", job, *settings)]
+    assert [one.returncode for one in ended] == [3, 3]
+    assert ended[0].stderr == ended[1].stderr
+    assert not page.exists()
