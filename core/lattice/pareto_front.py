@@ -34,6 +34,7 @@ class ParetoNode:
         suppressed: Share of the records in classes that fail.
         risk: Mean over the released of 1 / size of their class, what k counts: that of a prosecutor.
         optimal: Whether no node that suppresses as little has a lower GCP.
+        chosen: Whether a search within what the job itself allows to suppress ends in it.
     """
 
     node: Node
@@ -41,29 +42,34 @@ class ParetoNode:
     suppressed: float
     risk: float
     optimal: bool
+    chosen: bool = False
 
 
-def find_pareto_nodes(make_search: Callable[[int], Search], record_count: int, qid_count: int) -> list[ParetoNode]:
+def find_pareto_nodes(
+    make_search: Callable[[int], Search], record_count: int, qid_count: int, allowed: int | None = None
+) -> list[ParetoNode]:
     """Return some nodes of the Pareto front in loss, suppression and risk, in order of GCP.
 
     Args:
         make_search: Makes the search for the least GCP, given how many records may be suppressed.
         record_count: How many there are.
         qid_count: How many axes of the lattice are QIDs; those of sensitive columns come after them.
+        allowed: How many records the job itself allows to suppress, which is searched too.
     """
     seen: dict[Node, tuple[float, int]] = {}
     least: dict[int, float] = {}
-    search = None
-    for share in SHARES:
-        most = floor(share * record_count)
+    search, chosen = None, None
+    limits = [*(floor(share * record_count) for share in SHARES), *(() if allowed is None else (allowed,))]
+    for most in limits:
         search = make_search(most)
-        search.most_priced = floor(SHARES[-1] * record_count)
+        search.most_priced = max(limits)
         if found := search.run():
             least[most] = float(search.values[found.node])
+            chosen = found.node if most == allowed else chosen
         seen |= {node: (float(value), search.losses[node].suppressed) for node, value in search.values.items() if value < inf}
     if search is None or not seen:
         return []
-    within = {node: each for node, each in seen.items() if each[1] <= floor(SHARES[-1] * record_count)}
+    within = {node: each for node, each in seen.items() if each[1] <= max(limits)}
     # Of nodes that cost the same a search tells one; another of them may be of less risk, and is as good.
     best = {
         node
@@ -73,7 +79,9 @@ def find_pareto_nodes(make_search: Callable[[int], Search], record_count: int, q
     counted = sorted(within, key=lambda node: (node not in best, within[node], node))[:MOST_COUNTED]
     figures = [(within[node][0] / (record_count * qid_count), within[node][1] / record_count, search.risk(node)) for node in counted]
     kept = np.flatnonzero(_unbeaten(np.array(figures)))
-    nodes = [ParetoNode(counted[place][:qid_count], *figures[place], counted[place] in best) for place in kept.tolist()]
+    nodes = [
+        ParetoNode(counted[place][:qid_count], *figures[place], counted[place] in best, counted[place] == chosen) for place in kept.tolist()
+    ]
     return _thinned(sorted(nodes, key=lambda one: (one.gcp, one.suppressed, one.node)))
 
 

@@ -181,6 +181,14 @@ class Recount:
             return self.masked, masked_records
         return self.persons.masked, self.persons.masked if masked_records == self.masked else 0
 
+    def unmasked_population(self, masked_records: int) -> tuple[int, Sequence[tuple[int, int, int]]]:
+        """Return ``population`` without the class of masked records, unless it is the only one."""
+        rows, classes = self.population or (0, ())
+        starred, masked = self.fully_suppressed_units(masked_records)
+        of_masked = (starred, rows) if masked and masked == starred else None
+        left = [(held, fitting, number - ((held, fitting) == of_masked)) for held, fitting, number in classes]
+        return rows, [one for one in left if one[2]] or classes
+
 
 def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, sensitive: Sequence[str] = ()) -> str:
     """Return SQL that counts ``Recount``'s fields up to ``sizes``, ``*`` by QID, and one-value classes.
@@ -285,7 +293,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest does not say truly whose records k counts")
     if not one_value_counts_agree(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
-    if recount.population is not None and not _same_risk(manifest, population_risk_of_files(*recount.population)):
+    if recount.population and not _same_risk(manifest, population_risk_of_files(*recount.unmasked_population(manifest.masked))):
         faults.append("the manifest's risk in the population is not that of the classes in the files")
     # Numbers and dates are told by their hierarchy, or else by the manifest itself.
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}

@@ -212,8 +212,8 @@ def pareto_front_part(studio: Studio, _query: Query) -> str:
     coded = studio.coded(opened)
     found = found or studio.sample_front(opened)
     methods = method_points(coded)
-    best = preferred_node(job, found) if job.method.name == "skald" else None
     nodes = found.nodes if found else []
+    best = next((tuple(one.node) for one in nodes if one.chosen and job.method.name == "skald"), None)
     drawn = [
         _scatter(
             "Loss and suppression", "people left out", [(one.suppressed, one.gcp) for one in nodes], found, methods, best, "suppressed"

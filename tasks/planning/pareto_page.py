@@ -25,7 +25,7 @@ from tasks.counting.person_cells import PersonsOfSource
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import merge_histograms
 from tasks.lattice.optimum import SearchRequirements, memory_for_cells
-from tasks.lattice.promises import promise_of, searched_axes
+from tasks.lattice.promises import most_suppressed, no_class_error, promise_of, searched_axes
 from tasks.lattice.recodings import check_hierarchies, choose_root, count_enough_persons, read_map, search_lattice
 from tasks.report.page import page, percent
 from tasks.source.extracts import open_run
@@ -64,7 +64,7 @@ class ParetoFront(FrozenModel):
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Search the Pareto front of a job's lattice without a release; return its figures."""
+    """Search the Pareto front of a job's lattice without a release; return its figures, or raise if there is none."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
@@ -90,21 +90,24 @@ def measure_pareto_front(job: Job) -> ParetoFront:
             """Return the search for the best node that suppresses at most so many records."""
             return Search(histogram, axes, promise, most, "gcp", cells, coding.sensitive, prices, persons)
 
-        found = find_pareto_nodes(search, coding.records, len(coding.hierarchies))
+        found = find_pareto_nodes(search, coding.records, len(coding.hierarchies), most_suppressed(job, coding.records))
+        if not found:
+            raise no_class_error(job, coding)
     return worded_pareto_front(job, coding, found)
 
 
 def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
-    """Return Pareto nodes as the page's figures, with the job's current optimum marked.
+    """Return Pareto nodes as the page's figures, with what the job's own search takes marked.
 
-    It is the best of the optimal nodes within the job's suppression limit, and marked only where the job's objective is GCP.
+    That is its named node, or what a search for the least GCP without weights ends in.
     """
-    allowed = [one for one in found if one.optimal and one.suppressed <= float(job.suppression.limit)]
-    chosen = min(allowed, key=lambda one: one.gcp).node if allowed and full_domain(job.method).objective == "gcp" else None
+    method = full_domain(job.method)
+    named, searched = method.node, method.objective == "gcp" and not method.weights
     specs = [qid.hierarchy for qid in job.columns.quasi_identifiers]
     nodes = [
         ShownNode(
-            node=list(one.node), gcp=one.gcp, suppressed=one.suppressed, risk=one.risk, optimal=one.optimal, chosen=one.node == chosen,
+            node=list(one.node), gcp=one.gcp, suppressed=one.suppressed, risk=one.risk, optimal=one.optimal,
+            chosen=list(one.node) == named if named else searched and one.chosen,
             steps=[level_mark(*at) for at in zip(specs, coding.hierarchies, one.node, strict=True)],
         )
         for one in found

@@ -194,7 +194,7 @@ def _manifest(
         linked=_linked(job, recount),
         published=dict(recount.published),
         one_value=_one_value(recount),
-        population=_population(recount),
+        population=_population(recount, outcome.masked),
         passthrough_together=_together(job, recount, "insensitive"),
         sensitive_together=_together(job, recount, "sensitive"),
         pseudonyms_together=_together(job, recount, "pseudonyms"),
@@ -220,10 +220,10 @@ def _untold(run: Run, source: ChunkedSource, outcome: Outcome | LocalOutcome, be
     )
 
 
-def _population(recount: Recount) -> PopulationRisk | None:
+def _population(recount: Recount, masked_records: int) -> PopulationRisk | None:
     if recount.population is None:
         return None
-    rows, classes = recount.population
+    rows, classes = recount.unmasked_population(masked_records)
     held, fitting, number = np.array(classes, np.int64).T
     table = ClassSizes(held, number, np.maximum(held, fitting))
     lacking = int(table.classes[fitting < held].sum())

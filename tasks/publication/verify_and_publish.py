@@ -218,8 +218,9 @@ def _finished(
         # So that whoever goes on from here on another machine knows of it, and nothing is published by a run that was taken over.
         run.work.keep()
         run.work.check()
-        target.publish(staging, whole.release, run.work)
+        # Before the release too: a run that finds it has nothing to measure.
         _keep_untold(run)
+        target.publish(staging, whole.release, run.work)
         publication.undone = NOT_IN_REGISTRY
         compared.record_publication(entry)
         publication.undone = "its run could not be ended"

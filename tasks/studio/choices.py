@@ -29,7 +29,7 @@ from schemas.job.job import Job
 from schemas.job.method import METHODS, full_domain
 from schemas.job.record_methods import KMemberMethod, MondrianMethod
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import named_node, promise_of, searched_axes
+from tasks.lattice.promises import most_suppressed, named_node, promise_of, searched_axes
 from tasks.mondrian.cells import cutting_of
 from tasks.planning.pareto_page import ParetoFront, worded_pareto_front
 from tasks.planning.pilot_runs import CodedPeople
@@ -98,7 +98,9 @@ def sample_pareto_front(coded: CodedPeople) -> ParetoFront | None:
     def search(most: int) -> Search:
         return Search(histogram, axes, promise, most, "gcp", sensitive=coding.sensitive, prices=prices)
 
-    return worded_pareto_front(job, coding, find_pareto_nodes(search, coded.people, len(coding.hierarchies)))
+    return worded_pareto_front(
+        job, coding, find_pareto_nodes(search, coded.people, len(coding.hierarchies), most_suppressed(job, coded.people))
+    )
 
 
 def affordable_people(coded: CodedPeople) -> CodedPeople:
@@ -177,7 +179,7 @@ def _at_node(coded: CodedPeople, node: Node | None) -> SampleClasses:
 
 
 def preferred_node(job: Job, front: ParetoFront | None) -> Node | None:
-    """Return a job's named node, else the front's of least loss within the limit; None without one.
+    """Return a job's named node, else the front's marked one, else that of least loss within the limit.
 
     A named node is returned whatever it suppresses. Else only nodes within the suppression limit count; None if there is none.
     """
@@ -185,7 +187,7 @@ def preferred_node(job: Job, front: ParetoFront | None) -> Node | None:
         return tuple(named)
     limit = floor(Fraction(job.suppression.limit) * 10**9) / 10**9
     able = [one for one in front.nodes if one.suppressed <= limit] if front else []
-    return tuple(min(able, key=lambda one: one.gcp).node) if able else None
+    return tuple(min(able, key=lambda one: (not one.chosen, one.gcp)).node) if able else None
 
 
 MOST_CLASSES = 10

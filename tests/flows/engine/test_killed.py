@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import sys
@@ -152,6 +153,7 @@ def test_killed_while_it_writes_the_pointer_it_leaves_nothing_beside_the_next_ru
     assert [path.name for path in (tmp_path / "releases").glob(".*.part")]
     assert direct("run", "job.yaml").returncode == 0
     assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["CURRENT", release(tmp_path).name]
+    assert json.loads((tmp_path / ".skald" / "people" / "untold.json").read_text())["release"] == release(tmp_path).name
 
 
 @pytest.mark.ci

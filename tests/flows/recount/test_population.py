@@ -88,6 +88,19 @@ def test_rows_are_counted_as_one_by_one(anonymise: Anonymise, tmp_path: Path, me
 
 
 @pytest.mark.ci
+def test_masked_records_are_averaged_into_no_risk(anonymise: Anonymise, tmp_path: Path) -> None:
+    """Of the same classes the risk is the same, whether the other records are left out or masked."""
+    found = []
+    for treatment in ("drop", "mask"):
+        suppression = {"limit": 1, "treatment": treatment}
+        job = job_file(tmp_path / treatment, {"name": "skald", "node": [0, 1]}, everybody(500, seed=9), suppression=suppression)
+        found.append(anonymise(job).manifest)
+    dropped, masked = found
+    assert dropped.suppressed == masked.masked > 4
+    assert dropped.population == masked.population
+
+
+@pytest.mark.ci
 def test_a_person_of_several_records_is_one_of_the_population(anonymise: Anonymise, tmp_path: Path) -> None:
     """The columns have the names by which the recount calls what it counts."""
     people = everybody(300).rename_columns(["weight", "records", "sick"]).append_column("label_0", pa.array(range(300)))
