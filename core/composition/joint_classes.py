@@ -21,8 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-ARRANGED_VALUES, ARRANGED_LABELS, ARRANGED = ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged")
-"""Columns of persons with rows in several tables: how their published values, their labels, and both stand together."""
+ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_qids", "arranged_source", "arranged")
+ARRANGED_VALUES, *_, ARRANGED = ARRANGEMENTS
+"""Columns of persons with rows in several tables: how their published values stand together, their labels, quasi-identifiers as in the
+source, values with these, and values with labels."""
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
 ABSENT = -2
@@ -197,23 +199,25 @@ def _rows(identity: RecordMatching) -> str:
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
     changed = " OR ".join([*["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated, *_rearranged(identity)]) or "false"
     every, others = range(identity.values), [number for number in range(identity.values) if number not in identity.same]
-    # Of both a value is taken from this release first, or from the other one.
+
+    def either(sides: str, number: int) -> str:
+        # The first that has it. What both publish as it is nobody knows by one that leaves the record out; means are of such records too.
+        same = number in identity.same
+        known = (f"CASE WHEN {side}_class >= 0 OR {not same} THEN {side}_value_{number} END" for side in sides)
+        return f"coalesce({', '.join(known)})"
+
     both, mine, theirs = (
-        "".join(
-            [
-                *(f", coalesce({one}_value_{number}, {other}_value_{number}) AS value_{number}" for number in every),
-                *(f", coalesce({other}_value_{number}, {one}_value_{number}) AS their_value_{number}" for number in others),
-            ]
-        )
-        for one, other in ("mt", "mm", "tt")
+        "".join(f", {either(sides, number)} AS value_{number}" for number in every)
+        + "".join(f", {either(sides[::-1], number)} AS their_value_{number}" for number in others)
+        for sides in ("mt", "mm", "tt")
     )
-    a, b = (
-        f"coalesce({side}, {ABSENT}) + CASE WHEN {side} >= 0 AND is_pair AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
-        for side in ("m_class", "t_class")
-    )
+    # Of a value that one of both does not publish nobody sees that it changed.
+    shown = "m_class >= 0 AND t_class >= 0"
+    differing = f"CASE WHEN {shown} AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
+    a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
-    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE is_pair AND ({differs} OR {changed})"
+    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({differs} OR {changed})"
     return f"""
         SELECT {joint}{both} FROM pairs
         UNION ALL SELECT m_class, {ABSENT}, {whose}, true{mine} {of_changed}
@@ -224,10 +228,10 @@ def _rows(identity: RecordMatching) -> str:
 def _rearranged(identity: RecordMatching) -> list[str]:
     """Return SQL conditions of which one holds where the values of a pair stand together in another way.
 
-    Where only its quasi-identifiers changed, its classes show what its labels do of that.
+    Where only its quasi-identifiers changed, its classes show it. Labels of other levels all differ: then quasi-identifiers say it.
     """
-    values, labels, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
-    conditions = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND NOT ({labels}))"}
+    values, labels, qids, source, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
+    conditions = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND (NOT ({labels}) OR ({source} AND NOT ({qids}))))"}
     return [condition for one, condition in conditions.items() if one in identity.arranged]
 
 

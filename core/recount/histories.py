@@ -259,6 +259,13 @@ def row_person_faults_sql(table: ReadTable) -> str:
     """
 
 
+def references_left_out_sql(table: ReadTable) -> str:
+    """Return SQL that counts the rows that lack a reference beside a nearer one, by which no two may differ."""
+    there = list(map(reference_there_sql, table.references.values()))
+    cases = [f"({nearer} AND NOT {further})" for number, nearer in enumerate(there) for further in there[:number]]
+    return f"SELECT count(*) FILTER ({' OR '.join(cases) or 'false'}) FROM {table.relation} AS m"
+
+
 def history_values_sql(table: ReadTable, unit: ReadTable, column: str) -> str:
     """Return SQL that yields each person's distinct values of a sensitive column, with the history.
 

@@ -282,6 +282,8 @@ def _load_theirs(database: duckdb.DuckDBPyConnection, side: Side, files: set[str
     except (OSError, pa.ArrowException):
         # Another job keeps it, and may forget it at any time.
         raise UnmeasuredError(ARTEFACTS_GONE) from None
+    except KeyError:
+        raise UnmeasuredError(OLDER) from None
 
 
 def _load_sets(database: duckdb.DuckDBPyConnection, compared: ComparedContents, mine: Store, theirs: Store) -> None:

@@ -23,6 +23,7 @@ from core.recount.histories import (
     key_faults_sql,
     persons_of_histories_sql,
     persons_of_rows_sql,
+    references_left_out_sql,
     row_person_faults_sql,
     row_texts_sql,
     same_keys_sql,
@@ -278,6 +279,10 @@ def _joined(
             ]
             faults += [f"{counted(nobody, 'row')} of '{table}' {verb_of(nobody, 'are')} nobody's"] if nobody else []
             faults += [f"{counted(differing, 'row')} of '{table}' {verb_of(differing, 'are')} of several persons"] if differing else []
+            [(lacking,)] = connection.execute(references_left_out_sql(read)).fetchall()
+            faults += (
+                [f"{counted(lacking, 'row')} of '{table}' {verb_of(lacking, 'lack')} a reference beside a nearer one"] if lacking else []
+            )
             bound, most_rows[table] = asked.most_rows.get(table), int(most)
             if bound is not None and most > bound:
                 faults.append(f"a person has {counted(most, 'row')} of '{table}', and rows.most is {bound:,}")

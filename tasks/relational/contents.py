@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised, working_type
-from core.composition.joint_classes import ARRANGED, ARRANGED_LABELS, ARRANGED_VALUES, ARRANGEMENTS
+from core.composition.joint_classes import ARRANGEMENTS
 from core.formats.published import read_published_values
 from core.hierarchies.levels import as_text
 from core.relational.histories import NOWHERE
@@ -273,7 +273,7 @@ class PersonDigestTables:
 
 
 def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests]:
-    """Return by kind a digest of each person's joined rows (values, labels or both), shape (persons,).
+    """Return by kind a digest of each person's joined rows (of values, labels, or both), shape (persons,).
 
     Whose values are all the same may still publish another history: where two visits exchange their nights, or a condition is another
     visit's. Whoever has both releases finds one history gone and one that is new, as if a value had changed.
@@ -289,21 +289,21 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
     below: dict[str, dict[str, dict[str, Digests]]] = {table: {} for table in given.job.tree.tables}
     whole: dict[str, list[Digests]] = {kind: [] for kind in ARRANGEMENTS}
     for table in reversed(given.job.tree.tables):
-        columns = {ARRANGED_VALUES: _columns(rows, table, digested.shown), ARRANGED_LABELS: _columns(rows, table, digested.labels)}
-        columns[ARRANGED] = columns[ARRANGED_LABELS] + columns[ARRANGED_VALUES]
+        labels, values = (_columns(rows, table, names) for names in (digested.labels, digested.shown))
         children, chain = below.pop(table), given.chain(table)
-        if chain and not columns[ARRANGED] and not children:
+        if chain and not (labels or values or children):
             continue
         parents = {parent: chain.index(parent) for parent in given.job.tables[table].referring}
         depths, above = given.numbers(table)[:2] if chain else np.empty((2, 0), np.uint32)
         for parent in parents:
             below[parent][table] = {kind: np.zeros(given.tables[parent].rows, np.uint64) for kind in ARRANGEMENTS}
-        for batch in rows.rows_of(table, columns[ARRANGED], published=True):
-            known = dict(zip(columns[ARRANGED], batch.digests, strict=True))
+        # Labels of two releases differ wherever their levels do, so that quasi-identifiers are digested as in the source too.
+        for batch, unlabelled in zip(rows.rows_of(table, [*labels, *values], published=True), rows.rows_of(table, labels), strict=True):
+            shown, own, qids = batch.digests[: len(labels)], batch.digests[len(labels) :], unlabelled.digests
             these = slice(batch.first, batch.first + len(batch.whose))
             hanging = {parent: np.flatnonzero((depths[these] == depth) & ~withheld[table][these]) for parent, depth in parents.items()}
-            for kind in ARRANGEMENTS:
-                digests = row_digests([known[column] for column in columns[kind]], len(batch.whose))
+            for kind, parts in zip(ARRANGEMENTS, (own, shown, qids, qids + own, shown + own), strict=True):
+                digests = row_digests(parts, len(batch.whose))
                 for child in sorted(children):
                     combine(digests, children[child][kind][these])
                 if not chain:

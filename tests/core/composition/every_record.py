@@ -87,10 +87,13 @@ def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -
     groups: Mapping[tuple[Hashable, Hashable], list[Seen]] = defaultdict(list)
     for one, seen in here.items():
         other = there[one]
-        same = seen.value == other.value
+        # Of a value that one of both does not publish nobody sees that it changed, and what is known is what the other publishes.
+        hidden = HIDDEN in {seen.group, other.group}
+        same = hidden or seen.value == other.value
+        shown = seen._replace(value=other.value) if seen.group == HIDDEN else seen
         # Whose sensitive value changed is looked for among those whose value did.
-        groups[(seen.group, other.group) if same else (_of_changed(seen), _of_changed(other))].append(seen)
-        if not same or seen.untreated != other.untreated:
+        groups[(seen.group, other.group) if same else ((seen.group, "changed"), (other.group, "changed"))].append(shown)
+        if not same or (seen.untreated != other.untreated and not hidden):
             groups[(seen.group, ABSENT)].append(seen)
             groups[(ABSENT, other.group)].append(other._replace(person=seen.person))
     for seen in left[0].values():
@@ -98,10 +101,6 @@ def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -
     for seen in left[1].values():
         groups[(ABSENT, seen.group)].append(seen)
     return groups
-
-
-def _of_changed(one: Seen) -> Hashable:
-    return one.group if one.group == HIDDEN else (one.group, "changed")
 
 
 def _taken(

@@ -14,8 +14,8 @@ import pytest
 
 from flows.tables import tables
 from schemas.errors.refusals import OverlapError
-from tests.flows.relational.hospital import hospital_tables
-from tests.flows.relational.test_earlier_releases import job_of_tables
+from tests.flows.relational.hospital import hospital_tables, read_release
+from tests.flows.relational.test_earlier_releases import KEY, job_of_tables, pseudonym
 
 pytestmark = pytest.mark.ci
 
@@ -81,23 +81,49 @@ def job_of(folder: Path, rows: Rows) -> Path:
     """Write rows and their job."""
     kinds = {name: table.schema for name, table in hospital_tables(10, 1).items()}
     made = {name: pa.Table.from_pylist(some, kinds[name]) for name, some in rows.items()}
-    return job_of_tables(folder, {name: table.take(np.argsort(np.arange(len(table)) % 7)) for name, table in made.items()}, lasting=False)
+    return job_of_tables(folder, {name: table.take(np.argsort(np.arange(len(table)) % 7)) for name, table in made.items()})
 
 
 @pytest.mark.parametrize("change", [exchange_nights, exchange_conditions, rename_visits])
-def test_a_person_whose_values_stand_together_otherwise_is_changed(tmp_path: Path, change: Callable[[Rows], None]) -> None:
+def test_a_person_whose_values_stand_together_otherwise_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Rows], None]
+) -> None:
+    """Of whom one release publishes nothing, no value is seen to change."""
+    monkeypatch.setenv("TABLES_KEY", KEY)
     before = rows_of(seed=2)
     after = deepcopy(before)
     change(after)
-    tables(job_of(tmp_path, before), ("attacks=off",))
+    earlier = tables(job_of(tmp_path, before), ("attacks=off",))
     first, later = histories(before), histories(after)
-    expected = sum(first[person] != later[person] for person in first)
     path = job_of(tmp_path, after)
-    if expected:
+    if change is not rename_visits:
         with pytest.raises(OverlapError):
             tables(path, ("attacks=off", "overlaps=refuse"))
-    made = tables(path, ("attacks=off",)).manifest
-    assert made.overlaps is not None
-    [overlap] = made.overlaps
+    made = tables(path, ("attacks=off",))
+    both = set.intersection(*({row["person_id"] for row in read_release(one.folder)["person"]} for one in (earlier, made)))
+    expected = sum(first[person] != later[person] and pseudonym(person) in both for person in first)
+    assert made.manifest.overlaps is not None
+    [overlap] = made.manifest.overlaps
     assert (overlap.shared, overlap.changed, overlap.added, overlap.removed) == (len(first), expected, expected, expected)
     assert bool(expected) == (change is not rename_visits)
+
+
+def test_nights_that_are_exchanged_are_seen_though_the_later_release_has_other_levels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two visits in another inner ward make all wards coarser, and whoever makes the earlier ones as coarse finds one history gone."""
+    monkeypatch.setenv("TABLES_KEY", KEY)
+    before: Rows = {"person": [{"person_id": one, "age": 30, "income": one} for one in range(40)], "visit": [], "condition": []}
+    for one in range(40):
+        visits = [("a", 1), ("c", 2)]
+        before["visit"] += [{"visit_id": f"{ward}{one}", "person_id": one, "ward": ward, "nights": nights} for ward, nights in visits]
+    after = deepcopy(before)
+    for own, other in ((after["visit"][2 * one], after["visit"][2 * one + 1]) for one in (7, 8, 9, 10)):
+        own["nights"], other["nights"] = other["nights"], own["nights"]
+    for one in (20, 21):
+        after["visit"][2 * one]["ward"] = "b"
+    earlier, later = (tables(job_of(tmp_path, rows), ("attacks=off", "suppression.limit=0")) for rows in (before, after))
+    assert [one.manifest.tables["visit"].levels for one in (earlier, later)] == [{"ward": 0}, {"ward": 1}]
+    assert later.manifest.overlaps is not None
+    [overlap] = later.manifest.overlaps
+    assert (overlap.shared, overlap.changed, overlap.added, overlap.removed) == (40, 4, 4, 4)

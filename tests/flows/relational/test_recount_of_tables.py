@@ -44,6 +44,11 @@ def with_a_row_of_two_persons(rows: Rows) -> None:
     row["person_id"] = next(one["person_id"] for one in rows["person"] if one["person_id"] != row["person_id"])
 
 
+def with_a_reference_left_out(rows: Rows) -> None:
+    """The source may leave it out beside a nearer one. A release that did would tell this row apart."""
+    next(row for row in rows["condition"] if row["visit_id"])["person_id"] = None
+
+
 def with_another_income(rows: Rows) -> None:
     rows["person"][0]["income"] = 12_345
 
@@ -67,6 +72,7 @@ ALTERED: dict[Callable[[Rows], None], str] = {
     with_a_key_left_out: "1 row of 'person' has no whole key",
     with_a_reference_to_nobody: "1 row of 'visit' refers to rows of 'person' that are not there",
     with_a_row_of_two_persons: "1 row of 'condition' is of several persons",
+    with_a_reference_left_out: "1 row of 'condition' lacks a reference beside a nearer one",
     with_another_income: "'person': ",
     with_a_key_of_the_source: "1 key of 'person' stands in the source",
     with_a_label_of_no_level: "'person': ",
