@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.charts.chart import SLOTS, Picture, paint, side_by_side, text
+from core.charts.chart import SLOTS, Picture, paint, text, width_of
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.kmember.partition import Effort, RecordsToGroup
@@ -24,8 +25,19 @@ from schemas.job.columns import QuasiIdentifier
 
 PICTURE = Path(__file__).resolve().parent / "images" / "methods.svg"
 K, RECORDS, END = 4, 60, 60
-SIDE, LEFT, TOP = 270, 34, 34
+SIDE, LEFT, TOP, GUTTER = 270, 34, 34, 28
 Points = NDArray[np.int64]
+
+
+def side_by_side(title: str, alt_text: str, pictures: Sequence[Picture]) -> Picture:
+    """Return one picture that shows several pictures side by side, under one heading."""
+    top, x, parts = 40, 0.0, [text(8, 24, title, size=16, bold=True)]
+    for one in pictures:
+        # Each is a group with its own title, so that the parts are told one by one.
+        parts.append(f"<g transform='translate({x:g} {top})'><title>{escape(one.title)}</title>{one.body}</g>")
+        x += one.width + GUTTER
+    width = max(x - GUTTER, 16 + width_of(title, 16))
+    return Picture(title, alt_text, width, top + max(one.height for one in pictures), "".join(parts))
 
 
 def records() -> Points:

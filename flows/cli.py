@@ -16,14 +16,12 @@ from typing import Annotated
 
 import typer
 
-from flows.commands.compare import compare_command
 from flows.commands.deploy import deploy
 from flows.commands.hierarchy import hierarchy
 from flows.commands.init import init
-from flows.commands.lattice import lattice
+from flows.commands.measures import compare_command, lattice, utility
 from flows.commands.releases import attack, report, reveal, verify
 from flows.commands.running import AsJson, JobFile, Settings, job_flow_by
-from flows.commands.utility import utility
 from flows.loading import check_address_space, prepare_quick_start, run_and_exit
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import STAYS, SkaldError, counted, verb_of

@@ -5,7 +5,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.engine.flows import as_job_flow
 from tasks.mondrian.cells import check_job_can_be_cut, in_fragments
-from tasks.mondrian.ways import anonymise_cells, anonymise_fragments, anonymise_replayed
+from tasks.mondrian.ways import anonymise_cells, anonymise_fragments
 from tasks.publication.verify_and_publish import PublishedRelease
 
 
@@ -22,8 +22,6 @@ def mondrian(job: Job) -> PublishedRelease:
 
 
 def _way(job: Job, coding: Coding) -> Way:
-    """Return the function that recodes the records: by replay, in fragments, or all at once."""
+    """Return the function that recodes the records: in fragments, or all at once, as replays are."""
     check_job_can_be_cut(job, coding)
-    if job.replay is not None:
-        return anonymise_replayed
-    return anonymise_fragments if in_fragments(job, coding) else anonymise_cells
+    return anonymise_fragments if job.replay is None and in_fragments(job, coding) else anonymise_cells

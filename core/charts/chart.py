@@ -59,7 +59,6 @@ SIZE = 12
 WIDE_LETTERS = frozenset("WF")
 LETTER = 0.58
 """Width of a letter in units of the font's size, rather too much than too little: no text may run into another."""
-GUTTER = 28
 FIT_PAPER = "@media print{:root{width:100%;height:auto}}"
 """A page of paper cannot be scrolled."""
 
@@ -99,17 +98,6 @@ class Picture:
         said = f"<title>{escape(self.title)}</title>" + (f"<desc>{escape(self.alt_text)}</desc>" if self.alt_text else "")
         frame = f"<svg{attributes} {size} role='img' font-family=\"{FONT}\" font-size='{SIZE}'>"
         return f"{frame}{said}{body}</svg>"
-
-
-def side_by_side(title: str, alt_text: str, pictures: Sequence[Picture]) -> Picture:
-    """Return one picture that shows several pictures side by side, under one heading."""
-    top, x, parts = 40, 0.0, [text(8, 24, title, size=16, bold=True)]
-    for one in pictures:
-        # Each is a group with its own title, so that the parts are told one by one.
-        parts.append(f"<g transform='translate({x:g} {top})'><title>{escape(one.title)}</title>{one.body}</g>")
-        x += one.width + GUTTER
-    width = max(x - GUTTER, 16 + width_of(title, 16))
-    return Picture(title, alt_text, width, top + max(one.height for one in pictures), "".join(parts))
 
 
 def text(

@@ -76,21 +76,27 @@ ATTEMPTS = 4
 
 
 def anonymise_cells(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, WrittenPersons]:
-    """Anonymise a source by cutting all its cells at once; return files, outcome and persons of classes.
+    """Cut all cells of a source at once, or as a replayed release did; return files, outcome and persons.
 
     Returns:
         The files of the release, its losses, and the persons of its classes.
     """
-    table = DomainTable.of(run, domain)
+    job, table = run.job, DomainTable.of(run, domain)
+    if job.replay is not None and in_fragments(job, table.coding):
+        raise ReplayError.in_fragments(replayed_manifest(job).release)
     with run.phase("histogram"):
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
         histogram = merge_histograms(run, domain, table.coding.finest, parts)
-        sizes = count_sizes(run, domain, table.coding.finest, histogram, parts, pairs)
+        cells = CutCells(histogram, count_sizes(run, domain, table.coding.finest, histogram, parts, pairs), parts, pairs)
     with run.phase("mondrian"):
-        # Whose the cells are is as much as there are records.
-        elsewhere = bool(pairs) and remote_takes_all_chunks(run)
-        recoding = run_for_item(run, CUTS, table, CutCells(histogram, sizes, parts, pairs), "cut cells", elsewhere=elsewhere)
+        if job.replay is not None:
+            earlier, before = _earlier(job, source, run.store)
+            assert earlier.recoded is not None
+            recoding = run_for_item(run, REPLAYED, table, ReplayedCells(cells, earlier.recoded.domain, before), "apply earlier cuts")
+        else:
+            # Whose the cells are is as much as there are records.
+            recoding = run_for_item(run, CUTS, table, cells, "cut cells", elsewhere=bool(pairs) and remote_takes_all_chunks(run))
     with run.phase("rewrite"):
         files, people = rewrite_cells(run, source, domain, recoding)
     return files, run.store.read_model(recoding.outcome, LocalOutcome), people
@@ -218,31 +224,6 @@ class CountedChunks(NamedTuple):
 
     parts: Sequence[Artifact]
     pairs: Sequence[Artifact]
-
-
-def anonymise_replayed(run: Run, source: ChunkedSource, domain: Artifact) -> tuple[Sequence[Artifact], LocalOutcome, WrittenPersons]:
-    """Anonymise a source by a replayed release's cuts; return files, outcome and persons of classes.
-
-    Returns:
-        The files of the release, its losses, and the persons of its classes.
-    """
-    job, store = run.job, run.store
-    coding = load_coding(job, domain, store)
-    if in_fragments(job, coding):
-        raise ReplayError.in_fragments(replayed_manifest(job).release)
-    with run.phase("histogram"):
-        pairs = count_pairs(run, source)
-        parts = count_histograms(run, source)
-        histogram = merge_histograms(run, domain, coding.finest, parts)
-        sizes = count_sizes(run, domain, coding.finest, histogram, parts, pairs)
-    with run.phase("mondrian"):
-        earlier, before = _earlier(job, source, store)
-        assert earlier.recoded is not None
-        cells = ReplayedCells(CutCells(histogram, sizes, parts, pairs), earlier.recoded.domain, before)
-        recoding = run_for_item(run, REPLAYED, DomainTable.of(run, domain), cells, "apply earlier cuts")
-    with run.phase("rewrite"):
-        files, people = rewrite_cells(run, source, domain, recoding)
-    return files, store.read_model(recoding.outcome, LocalOutcome), people
 
 
 def _earlier(job: Job, source: ChunkedSource, store: Store) -> tuple[Entry, CountedChunks]:

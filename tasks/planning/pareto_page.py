@@ -64,7 +64,7 @@ class ParetoFront(FrozenModel):
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Search the Pareto front of a job's lattice without a release; return its figures, or raise if there is none."""
+    """Return the figures of the Pareto front of a job's lattice, or raise if no node is allowed."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)

@@ -23,9 +23,9 @@ from core.charts.chart import (
     linear_scale,
     scale_of,
     short_figure,
-    side_by_side,
 )
 from core.charts.scatter import LABEL_GAP, line_chart
+from docs.method_pictures import side_by_side
 from tests.oracles.contrast import contrast
 from tests.places import ROOT
 

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from core.evaluation.advice import advise
-from flows.commands.compare import _methods
+from flows.commands.measures import _methods
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS

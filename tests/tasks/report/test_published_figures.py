@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from flows.commands.utility import utility_summary
+from flows.commands.measures import utility_summary
 from flows.terminal.runs import exposure_rows
 from schemas.job.identifiers import ColumnPublication
 from tasks.relational.report import _published_sentence
