@@ -14,7 +14,6 @@ from core.recoding.recoding import SUPPRESSED, Recoding
 from core.recoding.release_order import assign_files
 from core.units.set_tree import withhold
 from schemas.errors.base import SourceError
-from tasks.counting.chunk_counts import qid_names
 from tasks.counting.coding import CellCoder
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding, load_withheld
@@ -110,7 +109,7 @@ def _assigned(given: CellRewriting, chunk: Chunk) -> Iterator[tuple[NDArray[np.i
     job, source, withheld = given.job, given.source, load_withheld(given.recoding, given.store)
     digests, start = (None if withheld is None else digests_in(job, chunk)), 0
     stages = [(CellCoder.at(given.coding, stage.node), stage.assigner) for stage in given.published.stages]
-    names = qid_names(job)
+    names = [qid.name for qid in job.columns.quasi_identifiers]
     try:
         for batch in read_published(job, source, chunk, [*names, *source.payload], source.own_texts):
             assigned = assign_classes(stages, batch.columns[: len(names)])

@@ -38,7 +38,7 @@ def test_a_release_is_recounted_by_what_its_manifest_its_job_and_its_source_say(
     monkeypatch: pytest.MonkeyPatch, unproved: str, persons: bool, kept: bool, lacking: int, with_manifest: bool, with_source: bool
 ) -> None:
     of, found = SimpleNamespace(columns=SimpleNamespace(person=["who"] * persons), output=SimpleNamespace(delimiter=";")), recount()
-    manifest = SimpleNamespace(columns={"q": "VARCHAR"}, endpoints={"q": "shared"}) if with_manifest else None
+    manifest = SimpleNamespace(columns={"q": "VARCHAR"}, endpoints={"q": "shared"}, files=("listed",)) if with_manifest else None
     original, people = Source(relation="source", is_complete=True) if with_source else None, "people" if kept else None
     found_out = PeopleOfSource("found out", "because", lacking)
     steps = Steps(monkeypatch, recounts, {
@@ -63,8 +63,8 @@ def test_a_release_is_recounted_by_what_its_manifest_its_job_and_its_source_say(
     expected = (of, "'release'", FILES, "layout", unproved, source, claim, SPILL) if asked else None
     assert steps.given.get("_people_found_out") == expected
     for name, given in (
-        ("file_faults", (RELEASE, FILES, manifest)), ("claim_of", (manifest,)), ("manifest_faults", (of, manifest, found)),
-        ("risk_faults", (manifest, found)),
+        ("file_faults", (RELEASE, FILES, manifest and manifest.files)), ("claim_of", (manifest,)),
+        ("manifest_faults", (of, manifest, found)), ("risk_faults", (manifest, found)),
     ):  # fmt: skip
         assert steps.given.get(name) == (given if with_manifest else None)
     assert steps.given["link_faults"] == (of, found.linked)
@@ -75,8 +75,8 @@ def test_what_the_recount_refuses_is_told_after_what_is_wrong_with_the_files(mon
         raise VerificationError("it", ["a class is too small"])
 
     Steps(monkeypatch, recounts, {
-        "data_files": FILES, "read_manifest": SimpleNamespace(columns={}, endpoints={}), "file_faults": ["of files"], "unproved_reason": "",
-        "temporary_folder_of": nullcontext(SPILL), "claim_of": None, "claimed_k": 5,
+        "data_files": FILES, "read_manifest": SimpleNamespace(columns={}, endpoints={}, files=()),
+        "file_faults": ["of files"], "unproved_reason": "", "temporary_folder_of": nullcontext(SPILL), "claim_of": None, "claimed_k": 5,
     })  # fmt: skip
     monkeypatch.setattr(recounts, "recount", refuse)
     with pytest.raises(VerificationError) as error:
