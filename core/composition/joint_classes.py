@@ -105,9 +105,10 @@ class RecordMatching(NamedTuple):
 def joined_records_sql(identity: RecordMatching) -> str:
     """Return SQL that makes ``joined``: records of either release with their class in both, or ABSENT.
 
-    Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` …, and ``their_value_0`` … of those not in
-    ``same``. A record in both whose published values changed has a row for each release besides that is ``changed``. Where a sensitive
-    value changed, OF_CHANGED is added to the published classes of the row of both, whose ``value_0`` … are those of this release.
+    Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``beside``, ``value_0`` …, and ``their_value_0`` … of
+    those not in ``same``. A record in both whose published values changed has a row for each release besides that is ``changed``. A
+    further record of a person has one that is ``beside`` and counts as no record. Where a sensitive value changed, OF_CHANGED is added to
+    the published classes of the row of both, whose ``value_0`` … are those of this release.
 
     It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
@@ -124,8 +125,10 @@ def joined_records_sql(identity: RecordMatching) -> str:
         steps.append(_paired(identity, f"pairs_{level}", f"{mine}_numbered", f"{theirs}_numbered", by))
         mine, theirs = f"left_{level}_mine", f"left_{level}_theirs"
         steps += [_left(identity, f"pairs_{level}", *sides) for sides in (("m", "t", mine), ("t", "m", theirs))]
-    alone = f"FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
-    pairs = " UNION ALL ".join([*(f"FROM pairs_{level} WHERE is_pair" for level in range(len(levels))), alone])
+    alone = f"SELECT *, false AS beside FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
+    found = [f"SELECT *, false AS beside FROM pairs_{level} WHERE is_pair" for level in range(len(levels))]
+    further = [_beside(identity, mine, f"kept_{THEIRS}", THEIRS), _beside(identity, f"kept_{MINE}", theirs, MINE)] * identity.persons
+    pairs = " UNION ALL ".join([*found, alone, *further])
     return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)}, pairs AS ({pairs}) {_rows(identity)}"
 
 
@@ -178,11 +181,24 @@ def _paired(identity: RecordMatching, name: str, mine: str, theirs: str, by: Seq
 
     A record without a partner has a row too, with nulls for the other release.
     """
-    sides = ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
     same = " AND ".join(f"m.{column} = t.{column}" for column in (*by, "place"))
     somebody = " AND m.person <> 0" if by[0] == "person" else ""
     both = "m.class IS NOT NULL AND t.class IS NOT NULL AS is_pair"
-    return f"{name} AS MATERIALIZED (SELECT {sides}, {both} FROM {mine} m FULL JOIN {theirs} t ON {same}{somebody})"
+    return f"{name} AS MATERIALIZED (SELECT {_both_sides(identity)}, {both} FROM {mine} m FULL JOIN {theirs} t ON {same}{somebody})"
+
+
+def _beside(identity: RecordMatching, mine: str, theirs: str, whole: str) -> str:
+    """Return SQL that pairs persons' further records with the one record that the other release has.
+
+    Whoever knows a person looks for any of the records among those of the class of that one.
+    """
+    one_each = f"(SELECT count(*) = count(DISTINCT person) FROM {whole} WHERE person <> 0)"
+    same = f"m.person = t.person AND m.person <> 0 AND {one_each}"
+    return f"SELECT {_both_sides(identity)}, false AS is_pair, true AS beside FROM {mine} m JOIN {theirs} t ON {same}"
+
+
+def _both_sides(identity: RecordMatching) -> str:
+    return ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
 
 
 def _left(identity: RecordMatching, pairs: str, side: str, other: str, name: str) -> str:
@@ -212,16 +228,16 @@ def _rows(identity: RecordMatching) -> str:
         for sides in ("mt", "mm", "tt")
     )
     # Of a value that one of both does not publish nobody sees that it changed.
-    shown = "m_class >= 0 AND t_class >= 0"
+    shown = "is_pair AND m_class >= 0 AND t_class >= 0"
     differing = f"CASE WHEN {shown} AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
-    joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed"
+    joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
     whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({differs} OR {changed})"
     return f"""
         SELECT {joint}{both} FROM pairs
-        UNION ALL SELECT m_class, {ABSENT}, {whose}, true{mine} {of_changed}
-        UNION ALL SELECT {ABSENT}, t_class, {whose}, true{theirs} {of_changed}
+        UNION ALL SELECT m_class, {ABSENT}, {whose}, true, false{mine} {of_changed}
+        UNION ALL SELECT {ABSENT}, t_class, {whose}, true, false{theirs} {of_changed}
     """
 
 
@@ -248,7 +264,8 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
     unit, at_risk = "persons" if count_persons else "records", _at_risk("fails", persons=count_persons)
     return f"""
         WITH people AS (
-            SELECT a, b, {"person" if count_persons else "NULL AS person"}, count(*) AS records, count(*) FILTER (changed) AS changed
+            SELECT a, b, {"person" if count_persons else "NULL AS person"},
+                   count(*) FILTER (NOT beside) AS records, count(*) FILTER (changed) AS changed
             FROM {JOINED} GROUP BY ALL),
         sized AS (
             SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
@@ -266,7 +283,7 @@ def few_persons_sql(k: int) -> str:
     nothing to the persons.
     """
     counts = {
-        "shared": f"a <> {ABSENT} AND b <> {ABSENT}",
+        "shared": f"a <> {ABSENT} AND b <> {ABSENT} AND NOT beside",
         "came": f"b = {ABSENT} AND NOT changed",
         "gone": f"a = {ABSENT} AND NOT changed",
         "changes": f"b = {ABSENT} AND changed",
@@ -360,27 +377,6 @@ def source_values_sql(table: str, column: int, *, count_persons: bool) -> str:
     there = f"value_{column} IS NOT NULL {somebody}"
     rows, value = (_each_value(table, column), "value") if count_persons else (table, f"value_{column}")
     return f"SELECT {value} AS value, {times} AS times FROM {rows} AS records WHERE {there} GROUP BY ALL ORDER BY value"
-
-
-def means_sql(column: int, k: int, *, count_persons: bool) -> str:
-    """Return SQL that counts records or persons whose two means of a column fewer than k share.
-
-    Each release publishes means of groups of at least k people. Whoever lays both side by side knows the difference of their sums, and
-    so what two groups have in common, or what only one of them has.
-
-    Args:
-        column: A column of which both publish means.
-        k: Fewest records or persons that are safe.
-        count_persons: Whether persons are counted; each record of no person counts then too.
-    """
-    unit = "count(DISTINCT nullif(person, 0))" if count_persons else "count(*)"
-    nobody = " + count(*) FILTER (person = 0)" if count_persons else ""
-    mine, theirs = (f"CASE WHEN {side} = {ABSENT} THEN 0 ELSE {name}_{column} END" for side, name in (("a", "value"), ("b", "their_value")))
-    return f"""
-        WITH pairs AS (SELECT {mine} AS mine, {theirs} AS theirs, person FROM {JOINED} WHERE NOT changed),
-        rare AS (SELECT mine, theirs FROM pairs GROUP BY ALL HAVING {unit} < {k:d})
-        SELECT ({unit}{nobody})::BIGINT FROM pairs SEMI JOIN rare USING (mine, theirs) WHERE mine <> 0 OR theirs <> 0
-    """
 
 
 def persons_with_values_sql(table: str, column: int) -> str:

@@ -260,7 +260,7 @@ def row_person_faults_sql(table: ReadTable) -> str:
 
 
 def references_left_out_sql(table: ReadTable) -> str:
-    """Return SQL that counts the rows that lack a reference beside a nearer one."""
+    """Return SQL that counts rows that lack a reference beside a nearer one, which tells them apart."""
     there = list(map(reference_there_sql, table.references.values()))
     cases = [f"({nearer} AND NOT {further})" for number, nearer in enumerate(there) for further in there[:number]]
     return f"SELECT count(*) FILTER ({' OR '.join(cases) or 'false'}) FROM {table.relation} AS m"

@@ -27,9 +27,9 @@ from core.composition.joint_classes import (
     few_persons_sql,
     joined_records_sql,
     joint_classes_sql,
-    means_sql,
     sets_table_sql,
 )
+from core.composition.joint_means import means_sql
 from core.units.source_digests import Likeness
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
-ABSENT, HIDDEN = "no record of this source", "not released"
+ABSENT, HIDDEN, BESIDE = "no record of this source", "not released", "a further record of a person"
 
 
 class Seen(NamedTuple):
@@ -41,12 +42,13 @@ def told_together(
         for (first, second), members in groups.items():
             if part != ("removed" if first == ABSENT else "added" if second == ABSENT else "shared"):
                 continue
-            records += len(members)
+            mine_alone = sum(one.identity != BESIDE for one in members)
+            records += mine_alone
             known = {one.person for one in members} - {None}
-            if {first, second} <= {ABSENT, HIDDEN} or (len(known) if persons else len(members)) >= k:
+            if {first, second} <= {ABSENT, HIDDEN} or (len(known) if persons else mine_alone) >= k:
                 continue
             whose |= known
-            at_risk += sum(one.person is None for one in members) if persons else len(members)
+            at_risk += sum(one.person is None for one in members) if persons else mine_alone
         found[part] = (records, at_risk + len(whose) if persons else at_risk)
     return found
 
@@ -100,6 +102,14 @@ def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -
         groups[(seen.group, ABSENT)].append(seen)
     for seen in left[1].values():
         groups[(ABSENT, seen.group)].append(seen)
+    if again:
+        # Of whom one side has a record each, the others' further records are each looked for among those of that one's class.
+        for some, others in ((left[0].values(), theirs), (mine, left[1].values())):
+            whole = [one.person for one in (theirs if others is theirs else mine) if one.person is not None]
+            for seen, other in product(some, others) if len(whole) == len({*whole}) else ():
+                if seen.person is not None and seen.person == other.person:
+                    shown = seen._replace(value=other.value) if seen.group == HIDDEN else seen
+                    groups[(seen.group, other.group)].append(shown._replace(identity=BESIDE))
     return groups
 
 

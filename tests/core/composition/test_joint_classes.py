@@ -27,12 +27,12 @@ from core.composition.joint_classes import (
     joined_records_sql,
     joint_classes_sql,
     joint_values_sql,
-    means_sql,
     numbered_classes_sql,
     sets_table_sql,
     sizes_sql,
     values_at_risk_sql,
 )
+from core.composition.joint_means import means_sql
 from core.units.source_digests import Likeness
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
 
@@ -201,6 +201,21 @@ def test_one_person_of_whom_another_value_is_published_left_and_came(untreated: 
     found = asked(joint_classes_sql(10, count_persons=True), after, before, RecordMatching(True, True, True, 1, (0,)))
     # A changed untreated value leaves the sensitive one to link both classes by; whose sensitive value changed has no class with others.
     assert sorted(found) == [("added", 1, 1, 1), ("removed", 1, 1, 1), ("shared", 100, 0 if untreated else 10, 0)]
+
+
+def test_further_records_of_persons_are_looked_for_among_the_class_of_the_one_that_the_other_release_has() -> None:
+    """Each of 40 has a visit like everybody's, and one like that of three others, of whom each is of another age."""
+    persons = [Row(1000 + person, person % 4, False, person + 1) for person in range(40)]
+    visits = [Row(2000 + 2 * person + other, (1 + person // 4) * other, False, person + 1) for person in range(40) for other in (0, 1)]
+    identity = RecordMatching(contents=False, persons=True)
+    found = asked(joint_classes_sql(4, count_persons=True), visits, persons, identity)
+    assert sorted(found) == [("added", 40, 0, 0), ("shared", 40, 40, 0)]
+    assert sorted(asked(joint_classes_sql(4, count_persons=True), persons, visits, identity)) == [
+        ("removed", 40, 0, 0),
+        ("shared", 40, 40, 0),
+    ]
+    # Nobody says which of several visits is which of several others.
+    assert ("shared", 80, 0, 0) in asked(joint_classes_sql(4, count_persons=True), visits, visits, identity)
 
 
 @pytest.mark.parametrize(("persons", "at_risk"), [(True, 2), (False, 0)])
