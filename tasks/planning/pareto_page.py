@@ -99,10 +99,10 @@ def measure_pareto_front(job: Job) -> ParetoFront:
 def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
     """Return Pareto nodes as the page's figures, with what the job's own search takes marked.
 
-    That is its named node, or what a search for the least GCP without weights ends in.
+    That is its named node, or what a search for the least GCP ends in: without weights, and of people who are not linked.
     """
     method = full_domain(job.method)
-    named, searched = method.node, method.objective == "gcp" and not method.weights
+    named, searched = method.node, method.objective == "gcp" and method.linked == "tell" and not method.weights
     specs = [qid.hierarchy for qid in job.columns.quasi_identifiers]
     nodes = [
         ShownNode(
