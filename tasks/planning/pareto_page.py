@@ -64,7 +64,7 @@ class ParetoFront(FrozenModel):
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Search the Pareto front of a job's lattice without a release; return its figures, or raise if there is none."""
+    """Search the Pareto front of a job's lattice without a release; raise if no node passes."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
