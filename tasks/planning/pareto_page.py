@@ -18,7 +18,7 @@ from schemas.job.method import SkaldMethod, full_domain
 from schemas.reading.model import FrozenModel
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.hierarchy_kinds import hierarchy_kind
-from tasks.counting.chunk_counts import count_histograms, count_pairs
+from tasks.counting.chunk_histograms import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource
@@ -64,7 +64,7 @@ class ParetoFront(FrozenModel):
 
 
 def measure_pareto_front(job: Job) -> ParetoFront:
-    """Return the figures of the Pareto front of a job's lattice, or raise if no node is allowed."""
+    """Search the Pareto front of a job's lattice without a release; raise if no node passes."""
     if job.method.name != "skald":
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
@@ -99,10 +99,10 @@ def measure_pareto_front(job: Job) -> ParetoFront:
 def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> ParetoFront:
     """Return Pareto nodes as the page's figures, with what the job's own search takes marked.
 
-    That is its named node, or what a search for the least GCP without weights ends in.
+    That is its named node, or what a search for the least GCP ends in: without weights, and of people who are not linked.
     """
     method = full_domain(job.method)
-    named, searched = method.node, method.objective == "gcp" and not method.weights
+    named, searched = method.node, method.objective == "gcp" and method.linked == "tell" and not method.weights
     specs = [qid.hierarchy for qid in job.columns.quasi_identifiers]
     nodes = [
         ShownNode(

@@ -14,6 +14,7 @@ import pytest
 
 from schemas.errors.base import JobError, PrivacyError
 from schemas.job.job import load_job
+from tasks.planning.pareto_page import measure_pareto_front
 from tasks.publication.verify_and_publish import PublishedRelease
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_linked import hashed, in_files, key, told
@@ -81,6 +82,13 @@ def test_the_limit_is_kept_by_coarser_levels(anonymise: Anonymise, tmp_path: Pat
     made = anonymise(kept_job(tmp_path, suppression={"limit": float(limit)}))
     assert_kept(made)
     assert made.manifest.suppressed <= Fraction(limit) * len(TABLE)
+
+
+def test_the_page_of_the_front_marks_no_node_that_is_not_published(anonymise: Anonymise, tmp_path: Path) -> None:
+    """Links are no part of its search."""
+    path = kept_job(tmp_path)
+    marked = [one.node for one in measure_pareto_front(load_job(path)).nodes if one.chosen]
+    assert set(map(tuple, marked)) <= {tuple(anonymise(path).manifest.node)}
 
 
 @pytest.mark.parametrize("limit", [0.3, 0.6, 1])
