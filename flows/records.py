@@ -15,12 +15,12 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
-from tasks.lattice.kept_recodings import LocalOutcome
 from tasks.lattice.recodings import check_hierarchies
 from tasks.mondrian.ways import anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import PublishedRelease, read_or_recall, verify_and_publish
 from tasks.records.coding import code_records
+from tasks.records.outcomes import LocalOutcome
 from tasks.records.recodings import need_fragments, recode_all_records, rewrite_records
 from tasks.source.chunks import ChunkedSource
 from tasks.source.extracts import open_run

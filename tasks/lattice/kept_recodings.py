@@ -1,4 +1,4 @@
-"""Recodings and their figures as the store keeps them, for a run and for later releases."""
+"""Recodings as the store keeps them, for a run's release and for comparison with later releases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from core.recoding.recoding import Recoding, read_recoding, recoding_tables
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding
-from tasks.counting.source_sizes import Sizes
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_undeclared_table
@@ -100,25 +99,3 @@ def load_withheld(artifacts: RecodingArtifacts, store: Store) -> Withheld | None
         return None
     held: Withheld = np.load(store.path(artifacts.withheld), mmap_mode="r" if artifacts.withheld.rows else None)
     return held
-
-
-class LocalOutcome(FrozenModel):
-    """Losses, suppression and the algorithm's counts of a local recoding, source class sizes and persons.
-
-    Attributes:
-        suppressed: Records in no class.
-        masked: How many of them are published with ``*``.
-        loss: Losses by name.
-        ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
-        search: Counts of the algorithm: partitions, outliers, records left, records recovered, partitions merged.
-        before: Class sizes of the source as it is.
-        people: Persons of the source, and records of the one who has most; None where the job has no person column.
-    """
-
-    suppressed: int
-    masked: int
-    loss: dict[str, int | float]
-    ncp: dict[str, float]
-    search: dict[str, int]
-    before: Sizes = Sizes()
-    people: tuple[int, int] | None = None

@@ -19,7 +19,7 @@ from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.person_cells import BYTES_PER_PAIR, PersonsOfSource, pairs_at
 from tasks.counting.source_domains import ends_of
 from tasks.counting.source_sizes import Sizes, read_sizes
-from tasks.lattice.kept_recodings import OF_CELLS, LocalOutcome, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_recoding_of_cells
 from tasks.lattice.promises import (
     check_at_least_k,
     check_intervals,
@@ -30,6 +30,7 @@ from tasks.lattice.promises import (
     source_value_counts,
 )
 from tasks.records.coding import axes_of
+from tasks.records.outcomes import LocalOutcome
 from tasks.store.step import FilesStep
 from tasks.store.store import Artifact, Store
 

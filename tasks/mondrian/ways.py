@@ -38,7 +38,6 @@ from tasks.engine.steps import (
 )
 from tasks.lattice.kept_recodings import (
     OF_CELLS,
-    LocalOutcome,
     RecodingArtifacts,
     read_recoding_artifacts,
     write_recoding_of_cells,
@@ -64,6 +63,7 @@ from tasks.mondrian.cells import (
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
 from tasks.mondrian.workers import FRAGMENT, FragmentLosses, FragmentReading, FragmentShare
+from tasks.records.outcomes import LocalOutcome
 from tasks.source.chunks import ChunkedSource
 from tasks.source.published_columns import shared_columns
 from tasks.store.step import FilesStep

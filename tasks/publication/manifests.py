@@ -23,7 +23,6 @@ from schemas.release.terms import NOT_FOR_NODES, Unreported
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.progress import peak_rss
 from tasks.engine.runs import Run, versions
-from tasks.lattice.kept_recodings import LocalOutcome
 from tasks.lattice.recodings import Outcome
 from tasks.publication.reported_figures import (
     node_origin,
@@ -35,6 +34,7 @@ from tasks.publication.reported_figures import (
     reported_search,
 )
 from tasks.publication.staging import release_id
+from tasks.records.outcomes import LocalOutcome
 from tasks.release.manifest import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of

@@ -41,7 +41,7 @@ from tasks.counting.source_domains import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.runs import Run
 from tasks.engine.steps import remote_takes_all_chunks, run_for_item
-from tasks.lattice.kept_recodings import OF_CELLS, LocalOutcome, RecodingArtifacts, read_recoding_artifacts, write_search_outcome
+from tasks.lattice.kept_recodings import OF_CELLS, RecodingArtifacts, read_recoding_artifacts, write_search_outcome
 from tasks.lattice.promises import (
     check_intervals,
     check_promise,
@@ -52,6 +52,7 @@ from tasks.lattice.promises import (
     source_value_counts,
 )
 from tasks.records.coding import JobRecords, bytes_of_records, gather_records
+from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, generalisations_of_qids, partition_by_method
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.store.step import FilesStep
