@@ -18,7 +18,7 @@ from schemas.job.method import SkaldMethod, full_domain
 from schemas.reading.model import FrozenModel
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.hierarchy_kinds import hierarchy_kind
-from tasks.counting.chunk_histograms import count_histograms, count_pairs
+from tasks.counting.chunk_counts import count_histograms, count_pairs
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
 from tasks.counting.person_cells import PersonsOfSource
