@@ -46,7 +46,7 @@ def compare_methods(
     """
     job = load_job(job_file, settings)
     # Before hours of work: nothing of it could be shown.
-    check_takes_files(folder := comparison_folder(job, to))
+    check_takes_files(folder := comparison_folder(job, to), job.target_path)
     check_hierarchies(job)
     asked = MethodRequest.of(job_file, settings, job)
     with open_run(job) as run:

@@ -103,7 +103,7 @@ def show_hierarchy(
     check_suffix(to, ".svg")
     loaded, name = _column_of(job, column, settings or ())
     path = to or Path(f"{loaded.name}-hierarchy.svg")
-    check_takes_file(path)
+    check_takes_file(path, loaded.target_path)
     with progress_bars():
         domain, ladder = levels_of_values(loaded, name)
     size = len(domain.values)

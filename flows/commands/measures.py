@@ -192,7 +192,7 @@ def lattice(
     loaded = load_job(job, settings or ())
     path = to or Path(f"{loaded.name}-front.html" if front else f"{loaded.name}-lattice.svg")
     if writes := to is not None or not as_json:
-        check_takes_file(path)
+        check_takes_file(path, loaded.target_path)
     if front:
         return _write_front(loaded, path if writes else None, as_json=as_json)
     with progress_bars():

@@ -96,11 +96,18 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
     return rows
 
 
-def check_takes_files(folder: Path) -> None:
+HANDED_ON = "it lies inside the target, which is handed on"
+
+
+def check_takes_files(folder: Path, target: Path | None = None) -> None:
     """Raise ``FolderError`` if no file can be created in a folder; folders made by the try are removed.
 
-    Folders that the try makes are removed again.
+    Args:
+        folder: The folder.
+        target: That of a job, where nothing may lie that is for its people alone.
     """
+    if target and real_path(folder).is_relative_to(real_path(target)):
+        raise FolderError.takes_no_files(str(folder), HANDED_ON)
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -114,11 +121,11 @@ def check_takes_files(folder: Path) -> None:
                 made.rmdir()
 
 
-def check_takes_file(path: Path) -> None:
-    """Raise ``FolderError`` if no file can be created at a path; nothing is left behind."""
+def check_takes_file(path: Path, target: Path | None = None) -> None:
+    """Raise ``FolderError`` if no file can be created at a path, or it is in the target; leave nothing behind."""
     if path.is_dir():
         raise FolderError.takes_no_files(str(path), "it is a folder")
-    check_takes_files(path.parent)
+    check_takes_files(path.parent, target)
 
 
 def clear_partial_files(folder: Path, *, recursive: bool = False) -> None:

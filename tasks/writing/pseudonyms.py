@@ -29,7 +29,7 @@ from schemas.registry.treatment_kinds import treatment_kind
 from schemas.registry.treatments import Secret, TreatmentSpec
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import BATCH_ROWS, read_chunk
-from tasks.store.files import PRIVATE_FILE, check_private, real_path
+from tasks.store.files import HANDED_ON, PRIVATE_FILE, check_private, real_path
 from tasks.store.work_folder import temporary_folder_of
 from tasks.writing.vaults import MISSING, issue_tokens, read_key, tokens_of_values, values_of, vault_id, vault_path
 
@@ -311,7 +311,7 @@ def write_originals(
     It never lies in the target of the job, which is handed on, and never replaces a file.
     """
     if real_path(path).is_relative_to(real_path(job.target_path)):
-        raise PseudonymError.originals_not_writable(str(path), "it lies inside the target, which is handed on")
+        raise PseudonymError.originals_not_writable(str(path), HANDED_ON)
     try:
         # Private before there is a byte in it; a mode that is set afterwards leaves a moment for others.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
