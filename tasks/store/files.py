@@ -122,7 +122,7 @@ def check_takes_files(folder: Path, target: Path | None = None) -> None:
 
 
 def check_takes_file(path: Path, target: Path | None = None) -> None:
-    """Raise ``FolderError`` if no file can be created at a path, or it is in the target; leave nothing behind."""
+    """Raise ``FolderError`` if a path takes no file or is in the target; nothing is left behind."""
     if path.is_dir():
         raise FolderError.takes_no_files(str(path), "it is a folder")
     check_takes_files(path.parent, target)
