@@ -108,7 +108,7 @@ class Utility(FrozenModel):
         release: Its id.
         records: Of the source.
         released: In the files.
-        suppressed: By the manifest.
+        suppressed: By the manifest; None of several tables, whose rows are withheld too, and without a manifest.
         gcp: Mean penalty of all records of the source over the QIDs; a record that is not in the files counts 1, as in the manifest.
         queries: Counts of a range and a category.
         counts: Counts over two and over three QIDs, by how many.
@@ -167,7 +167,7 @@ def measure_utility_of_tables(job: TablesJob, release: Path, queries: int, seed:
         one = manifest.tables[name]
         levels = {qid: level for qid, level in one.levels.items() if level is not None}
         told = target.removeprefix(f"{name}.") if target and name == mine else None
-        of_table = _Files(release, files, None, levels or None, one.suppressed, manifest.published.get(name, {}))
+        of_table = _Files(release, files, None, levels or None, None, manifest.published.get(name, {}))
         found[name] = _measured(table_job(job, name), of_table, queries, seed, told)
     return found
 
