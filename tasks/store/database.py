@@ -139,7 +139,9 @@ def database(memory: int, spill: Path, threads: int | None = None, share: int = 
         raise StorageError.not_writable(str(spill.parent), fault["reason"].strip()) from None
     except duckdb.Error as error:
         if is_file_fault(error):
-            raise FILE_FAULTS.pop() from None
+            known = FILE_FAULTS.pop()
+            # What it came of says whether it may pass.
+            raise known from known.__context__
         raise
     finally:
         connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pytest
 
 from schemas.errors.base import VerificationError
 from schemas.errors.storage import ObjectStoreError
+from tasks.engine.guard import is_transient
 from tasks.release.files import file_error
 from tasks.source import pinned_objects
 from tasks.source.listing import scan_address
@@ -75,7 +77,10 @@ def test_a_store_that_fails_while_a_query_reads_is_told_of_as_that_and_says_noth
 ) -> None:
     class Failing(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
-            raise ObjectStoreError.failed("s3://bucket/a.parquet", "no answer in time")
+            try:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
+            except OSError:
+                raise ObjectStoreError.failed("s3://bucket/a.parquet", "no answer in time") from None
 
     def fail(*_: object) -> bytes:
         return Failing().read()
@@ -83,9 +88,10 @@ def test_a_store_that_fails_while_a_query_reads_is_told_of_as_that_and_says_noth
     monkeypatch.setattr(pinned_objects, "content_of", fail)
     monkeypatch.setattr(pinned_objects, "open_pinned", lambda *_: Failing())
     for _ in range(2):
-        with pytest.raises(ObjectStoreError, match="no answer in time"), database(100_000_000, tmp_path) as connection:
+        with pytest.raises(ObjectStoreError, match="no answer in time") as told, database(100_000_000, tmp_path) as connection:
             connection.register_filesystem(PinnedObjects())
             with file_error("release 'a'"):
                 connection.execute(f"SELECT sum(a) FROM read_parquet(['{address}'])").fetchall()
+        assert is_transient(told.value)
     with pytest.raises(VerificationError), database(100_000_000, tmp_path) as connection, file_error("release 'a'"):
         connection.execute("SELECT 'a'::INTEGER").fetchall()
