@@ -200,7 +200,7 @@ class UtilityError(SkaldError):
 
     @classmethod
     def no_table(cls, target: str, tables: Iterable[str]) -> UtilityError:
-        """Target of a job of several tables names no table that has quasi-identifiers, from which it would be told."""
+        """Target names no table of the job that has quasi-identifiers."""
         return cls(f"--target '{target}' names no table with quasi-identifiers: write TABLE.COLUMN, with a table of {', '.join(tables)}.")
 
     @classmethod
