@@ -16,6 +16,7 @@ from schemas.release.figures import passthrough_warnings
 from tasks.planning.forecast import WRITE, Forecast
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan
+from tasks.report.criteria import PLAIN_SUPPRESSION
 from tasks.report.terms import UnitWording
 
 MOST_SPELT = 10**15
@@ -108,7 +109,9 @@ def forecast_rows(forecast: Forecast | None, method: str) -> Iterator[tuple[str,
     # A comparison takes the options of the job's own method and defaults of others, so that any other line must be given to it.
     compared = {"least GCP": "least DM*" not in ways, "mondrian, score: ncp": method == "mondrian" and "mondrian" not in ways}
     given = "" if compared.get(best.way, True) else f" --set '{WRITE[best.way].replace(': ', '=', 1)}'"
-    yield name, f"{WRITE[best.way]} # what it costs and tells: skald compare JOB --methods {methods}{given}"
+    without = "without cell and rounds; " if forecast.needs_levels and "mondrian" in best.way else ""
+    given += f" {PLAIN_SUPPRESSION}" if without and given else ""
+    yield name, f"{WRITE[best.way]} # {without}what it costs and tells: skald compare JOB --methods {methods}{given}"
 
 
 def _counted(plan: Plan) -> bool:

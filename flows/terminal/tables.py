@@ -35,7 +35,7 @@ def tables_summary(manifest: TablesManifest, place: str, bounds: Mapping[str, in
     loss = f"Mean certainty penalty {manifest.loss.gcp:.4f}."
     taken = [f"'{name}': {_bounded_words(rows, bounds.get(name))} (for you alone, no release says so)." for name, rows in bounded.items()]
     below = {name: most for name, most in bounds.items() if name != manifest.unit}
-    advice = coarse_tables_advice(manifest.loss.by_table, manifest.method, below)
+    advice = coarse_tables_advice(manifest.loss.by_table, manifest.method, below, known=isinstance(manifest.privacy.get("knows"), dict))
     signature = [f"Signature: {said}."] if (said := signature_text(manifest.signed_by)) else []
     return "\n".join([head, *_joint_warnings(manifest), *report_content(manifest)["sentences"], *taken, loss, *signature, *advice])
 
@@ -58,13 +58,14 @@ def _bounded_words(rows: int, most: int | None) -> str:
     return f"{rows:,} of the rows withheld {verb_of(rows, 'are')} beyond {bound}"
 
 
-def coarse_tables_advice(losses: Mapping[str, float], method: str, bounds: Mapping[str, int | None]) -> list[str]:
+def coarse_tables_advice(losses: Mapping[str, float], method: str, bounds: Mapping[str, int | None], *, known: bool = False) -> list[str]:
     """Return one sentence of advice on tables that lost nearly all detail, or an empty list.
 
     Args:
         losses: Mean certainty penalty of each table, from 0 to 1.
         method: The algorithm that made them.
         bounds: Bound on the rows of a person in each table below the unit, None where there is none.
+        known: Whether intruders know few rows; then one node for all withholds none.
     """
     coarse = [name for name, lost in losses.items() if lost >= COARSE]
     if not coarse:
@@ -73,7 +74,7 @@ def coarse_tables_advice(losses: Mapping[str, float], method: str, bounds: Mappi
     ways = [
         "name fewer of them",
         *([f"bound the rows of a person in {listed(unbounded)} (rows: {{most: {FEW_ROWS}}})"] if unbounded else []),
-        f"raise suppression.limit{' or suppression.rows' if bounds else ''}",
+        f"raise suppression.limit{' or suppression.rows' if bounds and not (known and method == 'skald') else ''}",
         # Classes of persons have levels of their own. Where even these are coarse, one node for all loses more.
         *(["write method: {name: mondrian}"] if method == "skald" else []),
     ]
@@ -117,10 +118,8 @@ def _expected_sentences(plan: TablesPlan, expected: ExpectedTables) -> list[str]
             withheld = f"{withheld} ({_bounded_words(table.bounded, plan.tables[name].most_rows)})"
         lines.append(f"  '{name}': {counted(table.released, 'row')}, {withheld}{loss}{f'; levels: {levels}' if levels else ''}.")
     losses = {name: table.loss for name, table in expected.tables.items() if table.loss is not None}
-    return [
-        *lines,
-        *coarse_tables_advice(losses, plan.method, {name: one.most_rows for name, one in plan.tables.items() if name != plan.unit}),
-    ]
+    bounds = {name: one.most_rows for name, one in plan.tables.items() if name != plan.unit}
+    return [*lines, *coarse_tables_advice(losses, plan.method, bounds, known=plan.known_rows is not None)]
 
 
 def verified_summary(verified: VerifiedTables) -> str:

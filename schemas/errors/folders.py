@@ -68,11 +68,12 @@ class LargeManifestError(SkaldError):
     """Raised when a release's manifest would be larger than verification reads."""
 
     @classmethod
-    def of_release(cls, release: str, size: int, most: int) -> LargeManifestError:
+    def of_release(cls, release: str, size: int, most: int, *, of_tables: bool = False) -> LargeManifestError:
         """Manifest would be too large, because it lists every source file and data file."""
+        larger = "" if of_tables else ", or raise rows_per_file"
         return cls(
             f"The manifest of '{release}' would take {size / 1e6:,.0f} MB. At most {most // 1_000_000:,} MB and two million entries are "
-            "read. Put the source into fewer files, or raise rows_per_file; nothing was published."
+            f"read. Put the source into fewer files{larger}; nothing was published."
         )
 
 

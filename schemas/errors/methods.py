@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from schemas.errors.base import PrivacyError, SkaldError, counted, listed, nearest, verb_of
 
@@ -197,6 +197,11 @@ class UtilityError(SkaldError):
     def no_target(cls, column: str, columns: Sequence[str]) -> UtilityError:
         """Target column is not among the sensitive and insensitive columns."""
         return cls(f"--target '{column}' is not among the sensitive and insensitive columns of the job{nearest(column, columns)}.")
+
+    @classmethod
+    def no_table(cls, target: str, tables: Iterable[str]) -> UtilityError:
+        """Target names no table of the job that has quasi-identifiers."""
+        return cls(f"--target '{target}' names no table with quasi-identifiers: write TABLE.COLUMN, with a table of {', '.join(tables)}.")
 
     @classmethod
     def no_classes(cls, column: str, values: int, most: int) -> UtilityError:

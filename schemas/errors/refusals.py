@@ -155,7 +155,11 @@ class OverlapError(PrivacyError):
         The job says ``overlaps: refuse``. ``sentences`` has one for each such release. ``replays`` is whether the job can replay
         one, ``linked`` whether pseudonyms link them.
         """
-        remedies = ["replay one of them (replay)"] * replays + ["give pseudonyms another key"] * linked + ["say 'overlaps: warn'"]
+        remedies = (
+            ["replay one of them that this job made (replay)"] * replays
+            + ["give pseudonyms another key"] * linked
+            + ["say 'overlaps: warn'"]
+        )
         remedy, stays = "; or ".join(remedies), ", which leaves what its pseudonyms disclosed counted" * linked
         said = "".join(f"\n  - {sentence}" for sentence in sentences)
         return cls(

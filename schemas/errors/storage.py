@@ -181,7 +181,8 @@ class DatabaseError(SourceError):
         """Numeric columns of PostgreSQL have no type, which says their digits."""
         example = f"{{{names[0]}: 'decimal(18,2)'}}"
         return cls(
-            f"{listed(names)} is numeric in PostgreSQL, and only a type says its digits. Give it one, as in source.types: {example}."
+            f"{listed(names)} is numeric in PostgreSQL, and only a type says its digits. Give it one, as in source.types: {example}, "
+            "or by --type in a draft."
         )
 
     @classmethod

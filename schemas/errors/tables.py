@@ -149,7 +149,9 @@ class HistoryError(PrivacyError):
     @classmethod
     def nobody_left(cls, persons: int) -> HistoryError:
         """Even the best node suppresses all persons."""
-        return cls(f"The best levels would leave out all {counted(persons, 'person')}. Lower suppression.limit; nothing was published.")
+        return cls(
+            f"The best levels would leave out all {counted(persons, 'person')}. Lower privacy.k or the limit; nothing was published."
+        )
 
     @classmethod
     def memory_too_small_for_persons(cls, persons: int, needed: int) -> HistoryError:

@@ -113,7 +113,9 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
     if refuse and (pairs or joins):
         releases = max(len(pairs), *(one.releases for one in joins), 0)
         told = [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)]
-        replays = METHODS[job.method.name].replays and not (job.is_of_several or shared_columns(job) or any(one.exact for one in pairs))
+        replays = METHODS[job.method.name].replays and not (
+            replayed or job.is_of_several or shared_columns(job) or any(one.exact for one in pairs)
+        )
         raise OverlapError.refused(releases, told, replays=replays, linked=bool(joins))
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 

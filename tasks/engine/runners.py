@@ -43,7 +43,7 @@ def set_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool
         os.environ[SCHEDULER] = scheduler or ""
     if chosen_runner() != "threads" and direct:
         if runner or scheduler:
-            raise RunnerError.contradiction("--direct", "tasks of other processes are Prefect's; leave out --direct")
+            raise RunnerError.contradiction("--direct", "tasks of other processes are Prefect's; leave out --direct and SKALD_DIRECT")
         # An option overrules the environment; only two options contradict each other.
         del os.environ[RUNNER]
 

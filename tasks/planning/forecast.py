@@ -68,11 +68,13 @@ class Forecast(FrozenModel):
         records: How many the samples have on average; those of the source if all were taken.
         whole: Whether all records were taken.
         ways: One entry per way, in a fixed order.
+        needs_levels: Whether the job's suppression needs a method that chooses levels.
     """
 
     records: int
     whole: bool
     ways: tuple[Expected, ...]
+    needs_levels: bool = False
 
 
 def forecast_ways(job: Job) -> tuple[Way, ...]:
@@ -105,7 +107,9 @@ def forecast_of(job: Job, coding: Coding, chunk_histograms: Sequence[Artifact], 
     if not all(sample.records >= job.privacy.k for sample in drawn):
         return None
     ways = tuple(_expected(way, [expected_gcp(job, coding, way, sample) for sample in drawn]) for way in forecast_ways(job))
-    return Forecast(records=round(fmean(sample.records for sample in drawn)), whole=samples == 1, ways=ways)
+    return Forecast(
+        records=round(fmean(sample.records for sample in drawn)), whole=samples == 1, ways=ways, needs_levels=job.suppression.is_local
+    )
 
 
 def _expected(way: Way, values: list[float]) -> Expected:

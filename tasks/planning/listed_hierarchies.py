@@ -98,10 +98,10 @@ def complete_file(job: Job, column: str) -> CompletedHierarchy:
 
     Args:
         job: The job; its source is counted, and the counts stay for its run.
-        column: A quasi-identifier with a CSV hierarchy.
+        column: A quasi-identifier with a CSV hierarchy, or a sensitive column whose t has one.
     """
-    qid = _qid(job, column)
-    spec = qid.hierarchy
+    closeness = job.privacy.t.get(column)
+    spec = closeness.hierarchy if closeness and closeness.hierarchy else _qid(job, column).hierarchy
     if not isinstance(spec, CsvHierarchy):
         raise HierarchyError.no_file(column, hierarchy_kind(spec).name)
     table = read_table(column, spec, job.folder)

@@ -17,6 +17,7 @@ from core.recount.classes import Recount
 from core.recount.histories import TablesRecount
 from core.recount.linked import exposing_links, pseudonyms_are_persons
 from schemas.errors.refusals import AttackError, LinkedError, OverlapError, UntreatedError
+from schemas.job.fitting import linked_faults
 from schemas.job.job import Job
 from schemas.job.policy import Policy
 from schemas.job.privacy import AttackBasis, AttackSettings, attacks_sentence, broken_attacks
@@ -50,7 +51,9 @@ def check_linked(job: Job, recount: Recount) -> None:
     for one in exposing_links(job, recount.linked):
         unit = "person" if job.columns.person else "pseudonym"
         remedy = "Leave the column out" if one.columns in job.columns.links else "Leave one of these columns out"
-        if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell":
+        keeps = dict(job) | {"method": {"linked": "keep"}}
+        tells = one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell"
+        if tells and not linked_faults({part: dict(keeps[part]) for part in ("columns", "method", "suppression", "privacy")}):
             remedy += ", ask for method.linked: keep"
         left = left_over_clause(one.left_over)
         raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, left, remedy)

@@ -86,7 +86,7 @@ def write_signed_documents(job: Job, staging: Path, manifest: Published, texts: 
         documents = (Document(path=path.name, sha256=file_digest(path), code=code, bytes=path.stat().st_size) for path in written)
         manifest, text = complete_manifest(manifest, tuple(documents), signer.name if signer else None)
         if not is_small_enough_to_parse(text.encode()):
-            raise LargeManifestError.of_release(manifest.release, len(text), MOST_BYTES)
+            raise LargeManifestError.of_release(manifest.release, len(text), MOST_BYTES, of_tables=job.is_of_several)
         last = {MANIFEST: text} | ({SIGNATURE: signer.signature(manifest, text.encode())} if signer else {})
         written += write_texts(staging, last)
         # Files before the folders that name them: after a power cut no name may stand for content that is not on the disk.

@@ -125,6 +125,7 @@ class TablesPlan(FrozenModel):
         exit_code: With which the run would end for that; 0 where there is no refusal.
         memory: Bytes.
         pseudonyms: What the unit's key would be published as, in words, where its pseudonyms are those of other releases too.
+        known_rows: Rows of a table that intruders know at most; null for all.
     """
 
     release: str | None
@@ -141,6 +142,7 @@ class TablesPlan(FrozenModel):
     exit_code: int
     memory: int
     pseudonyms: dict[str, str] = {}
+    known_rows: int | None = None
 
 
 def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
@@ -200,6 +202,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
             exit_code=refusal.exit_code if refusal else 0,
             memory=job.memory,
             pseudonyms=unit_key_words(job),
+            known_rows=job.privacy.known_rows,
         )
 
 

@@ -14,7 +14,7 @@ from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.figures import KINDS, identifying_columns, population_sentences
 from schemas.release.manifest import Manifest
 from schemas.release.report import Criterion, Proof
-from schemas.release.terms import Terms
+from schemas.release.terms import OWN_NODE, Terms
 from tasks.report.claims import together_sentences
 from tasks.report.sentences import linked_sentences, one_value_sentence, proofs
 from tasks.report.terms import UnitWording
@@ -170,6 +170,8 @@ def _inference(manifest: Manifest, terms: Terms) -> Criterion:
     )
 
 
+PLAIN_SUPPRESSION = "--set suppression.treatment=drop --set suppression.rounds=0"
+"""What a method that chooses no levels needs in a job whose suppression stars cells or has rounds."""
 NEARLY, COARSE = 0.9, 0.5
 """The penalty from which a column tells next to nothing, and that of all columns from which another method is worth a look."""
 MONDRIAN, MANY_TIMES = "mondrian", 50
@@ -193,6 +195,10 @@ def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ..
         told.append(f"{listed(withheld)} {_are(withheld)} withheld in every record.")
     if nearly:
         told.append(f"{listed(nearly)} {_are(nearly)} so coarse that next to nothing is told.")
+    if manifest.replay_of:
+        return (*told, "Its levels are those of the release that was replayed. To lose less, leave replay out.")
+    if objective and OBJECTIVES[objective].weighed and manifest.optimal.startswith(OWN_NODE):
+        return (*told, "To lose less, leave method.node out, so that the best levels are looked for.", _other_method(manifest))
     return (*told, *_for_one_node(objective, [*withheld, *nearly]), _other_method(manifest))
 
 
@@ -244,9 +250,10 @@ def _for_one_node(objective: str | None, names: list[str]) -> tuple[str, ...]:
 
 
 def _other_method(manifest: Manifest) -> str:
-    loss = manifest.loss["gcp"]
+    loss, needs_levels = manifest.loss["gcp"], manifest.asked.treatment == "cell" or manifest.asked.rounds
+    without, plain = (", without cell and rounds", f" {PLAIN_SUPPRESSION}") if needs_levels else ("", "")
     return (
         f"One level for a whole column costs {loss:.2f} of GCP here. Methods with labels of their own in every class mostly lose far less: "
-        "method: {name: mondrian, score: ncp}. What they lose on these data is measured by skald compare JOB --methods skald,mondrian "
-        "--set 'method={name: mondrian, score: ncp}'."
+        f"method: {{name: mondrian, score: ncp}}{without}. What they lose on these data is measured by skald compare JOB --methods "
+        f"skald,mondrian --set 'method={{name: mondrian, score: ncp}}'{plain}."
     )

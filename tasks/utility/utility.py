@@ -158,7 +158,7 @@ def measure_utility_of_tables(job: TablesJob, release: Path, queries: int, seed:
     tables = [name for name, table in job.tables.items() if table.columns.quasi_identifiers]
     mine = max((name for name in tables if (target or "").startswith(f"{name}.")), key=len, default=None)
     if target and mine is None:
-        raise UtilityError.no_target(target, [f"{name}.{column}" for name in tables for column in job.tables[name].columns.sensitive])
+        raise UtilityError.no_table(target, tables)
     manifest, found = tables_manifest_of(content_or_nothing(release), str(release)), {}
     for name in tables:
         files = [path for path in data_files(release) if path.parent == release / DATA / name]

@@ -139,3 +139,16 @@ def test_what_is_missing_in_one_of_several_tables_is_added_and_the_job_runs_then
     drawn = direct("hierarchy", "show", "job.yaml", "--column", "visit.ward", "--to", "ward.svg")
     assert (drawn.returncode, (direct.folder / "ward.svg").exists()) == (0, True), drawn.stderr
     assert direct("run", "job.yaml").returncode == 0
+
+
+@pytest.mark.ci
+def test_what_the_hierarchy_of_closeness_lacks_is_added_and_the_job_runs_then(direct: CommandLine) -> None:
+    close = {"t": 1, "distance": "hierarchical", "hierarchy": {"csv": "s.csv"}}
+    two_column_job(direct.folder, TABLE, {"tree": {"*": ["Cook", "Nurse", CANARY]}}, privacy={"k": 2, "t": {"s": close}})
+    (direct.folder / "s.csv").write_text("x;one;*\nz;other;*\n")
+    refused = direct("run", "job.yaml")
+    assert (refused.returncode, "skald hierarchy complete" in refused.stderr) == (2, True), refused.stderr
+    done = direct("hierarchy", "complete", "job.yaml", "--column", "s")
+    assert (done.returncode, "1 line added at the end" in done.stdout) == (0, True), done.stderr
+    assert [row[0] for row in rows(direct.folder / "s.csv")] == ["x", "z", "y"]
+    assert direct("run", "job.yaml").returncode == 0

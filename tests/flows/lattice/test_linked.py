@@ -66,6 +66,9 @@ def test_a_run_that_shows_whose_records_belong_together_ends_with_three(anonymis
     assert f"fewer than k = {K}" in str(refused.value)
     assert "persons of" in str(refused.value)
     assert "ask for method.linked: keep" in str(refused.value)
+    with pytest.raises(LinkedError) as without:
+        anonymise(tmp_path / "job.yaml", "suppression.treatment=mask")
+    assert "method.linked" not in str(without.value)
     assert not list((tmp_path / "releases").glob("*"))
     made = anonymise(tmp_path / "job.yaml", "columns.linkable=person")
     [one] = made.manifest.linked or ()

@@ -87,5 +87,8 @@ def test_a_method_that_is_not_measured_is_said_not_to_be() -> None:
     assert dict(forecast_rows(own, "mondrian"))["least"].endswith("skald,mondrian --set 'method={name: mondrian, score: ncp}'")
     worst = Forecast(records=100, whole=True, ways=(Expected(way="least DM*", gcp=0.6, error=0.0), ways[0]))
     assert dict(forecast_rows(worst, "skald"))["least"].endswith("skald,mondrian --set 'method={name: skald}'")
+    local = dict(forecast_rows(forecast.model_copy(update={"needs_levels": True}), "skald"))["least"]
+    assert "# without cell and rounds; what it costs" in local
+    assert local.endswith("--set suppression.treatment=drop --set suppression.rounds=0")
     assert other["would lose"].endswith("kmember is not measured by a plan")
     assert other["least of these"].endswith("--methods skald,mondrian,kmember --set 'method={name: mondrian, score: ncp}'")

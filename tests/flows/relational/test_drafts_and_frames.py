@@ -182,6 +182,9 @@ def test_a_run_that_keeps_hardly_anything_says_what_keeps_more() -> None:
     assert "name: mondrian" in sentence
     [sentence] = coarse_tables_advice({"visit": 1.0}, "mondrian", {"visit": 2, "item": 1})
     assert "method" not in sentence and "most" not in sentence
+    for method, known, withholds in (("skald", False, True), ("skald", True, False), ("mondrian", True, True)):
+        [sentence] = coarse_tables_advice({"visit": 1.0}, method, bounds, known=known)
+        assert ("suppression.rows" in sentence) == withholds
     assert coarse_tables_advice({"person": 1.0}, "mondrian", {})[0].endswith(
         "To keep more, name fewer of them, or raise suppression.limit."
     )

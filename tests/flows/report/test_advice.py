@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,6 +47,23 @@ def test_each_line_that_is_advised_is_one_that_a_job_takes(anonymise: Anonymise,
     assert load_job(path, ["method.objective=gcp", f"method.weights={weights}"])
     method = sentences.partition("method: {")[2].partition("}")[0]
     assert load_job(path, [f"method={{{method}}}"]).method.name == "mondrian"
+
+
+@pytest.mark.ci
+def test_where_levels_are_named_no_weight_is_advised(anonymise: Anonymise, tmp_path: Path) -> None:
+    sentences = " ".join(advice(anonymise(job(tmp_path), "method={name: skald, node: [1, 1, 3]}", "suppression.limit=0.9").manifest))
+    assert "leave method.node out" in sentences
+    assert "method.weights" not in sentences
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("local", ["suppression.treatment=cell", "suppression.rounds=2"])
+def test_a_comparison_that_is_advised_takes_the_job_whatever_its_suppression(anonymise: Anonymise, tmp_path: Path, local: str) -> None:
+    path = job(tmp_path)
+    sentences = " ".join(advice(anonymise(path, "privacy.k=100", local).manifest))
+    words = shlex.split(sentences.partition("skald compare JOB ")[2].rstrip("."))
+    settings = [setting for option, setting in pairwise(words) if option == "--set"]
+    assert load_job(path, [local, *settings]).method.name == "mondrian"
 
 
 @pytest.mark.ci

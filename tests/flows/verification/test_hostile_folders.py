@@ -130,8 +130,9 @@ def test_a_manifest_of_more_entries_than_any_is_not_taken_apart() -> None:
 @pytest.mark.ci
 def test_no_manifest_is_published_that_would_not_be_read(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "is_small_enough_to_parse", lambda content: len(content) < 1_000)
-    with pytest.raises(LargeManifestError, match="nothing was published"):
+    with pytest.raises(LargeManifestError, match="or raise rows_per_file; nothing was published"):
         anonymise(people_job(tmp_path, people(200)))
+    assert "rows_per_file" not in str(LargeManifestError.of_release("r", 1, 1, of_tables=True))
     assert not list((tmp_path / "releases").glob("*/manifest.json"))
 
 
