@@ -98,7 +98,7 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
     members = RecordsToGroup(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, unit.take(rows))
     numbers = np.unique(made.classes[rows], return_inverse=True)[1].astype(np.int32)
     effort = Effort.of(len(rows), job.privacy.k, 1, MANY_EXCHANGED if len(rows) > FEW else None)
-    found, steps = members.improved(numbers, effort)
+    found, steps = members.clustered(effort, numbers)
     # Those that stay come after those that were bettered.
     count = int(found.max()) + 1
     classes = np.append(count + np.cumsum(~small) - 1, -1)[made.classes].astype(made.classes.dtype)
