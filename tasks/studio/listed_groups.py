@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +20,7 @@ from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
 from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec
 from schemas.registry.hierarchy_kinds import hierarchy_kind
-from tasks.planning.listed_hierarchies import DELIMITERS, FOLDER, write_listed
-from tasks.store.files import private_folder
+from tasks.planning.listed_hierarchies import DELIMITERS, FOLDER, free_path, write_listed
 from tasks.studio.sample import PeopleSample
 
 MOST_CHIPS, MOST_GROUPS = 60, 60
@@ -173,15 +170,6 @@ def spec_data(spec: CsvHierarchy) -> dict[str, object]:
     if spec.delimiter != ";":
         said["delimiter"] = spec.delimiter
     return said if spec.nulls is None else {**said, "nulls": spec.nulls}
-
-
-def free_path(folder: Path, name: str) -> Path:
-    """Return an unused CSV path in the job's ``hierarchies`` folder, which is created if missing."""
-    place = folder / FOLDER
-    if not place.is_dir():
-        private_folder(place)
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "column"
-    return next(path for number in count(1) if not (path := place / f"{stem}{f'-{number}' if number > 1 else ''}.csv").exists())
 
 
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
