@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import Points, gower_points
-from core.clustering.outlier_step import Cut, MondrianCut, OutlierResult, OutlierStep, separate_outliers
+from core.clustering.outlier_step import Cut, MondrianCut, OutlierStep, separate_outliers
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.numbers import is_numerical
@@ -183,11 +183,8 @@ def _without_outliers(
 ) -> Partitioned:
     step = OutlierStep(job.privacy.k, float(method.alpha), method.chaining, method.outliers, method.pool)
     handled = separate_outliers(points, classes, step, cut, unit)
-    return _counted(handled.classes, _figures(handled))
-
-
-def _figures(handled: OutlierResult) -> dict[str, int]:
-    return {"outliers": handled.detected, "left": handled.records_left, "recovered": handled.recovered, "merged": handled.merged}
+    figures = {"outliers": handled.detected, "left": handled.records_left, "recovered": handled.recovered, "merged": handled.merged}
+    return _counted(handled.classes, figures)
 
 
 def _counted(classes: NDArray[np.int32], figures: Mapping[str, int] | None = None) -> Partitioned:
