@@ -164,29 +164,15 @@ def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequen
     return {"csv": f"{FOLDER}/{path.name}", **({} if nulls is None else {"nulls": nulls})}
 
 
-def spec_data(spec: CsvHierarchy) -> dict[str, object]:
-    """Return a CSV hierarchy's job entry as plain data."""
-    said: dict[str, object] = {"csv": str(spec.csv)}
-    if spec.delimiter != ";":
-        said["delimiter"] = spec.delimiter
-    return said if spec.nulls is None else {**said, "nulls": spec.nulls}
-
-
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
     """Write drafted groups of a column to a new file; return its job entry; raise without values."""
     draft = draft_hierarchy(domain)
-    rows = require_rows(draft.rows)
-    path = free_path(job.folder, name)
-    checked_table(name, f"the file '{path.name}'", rows)
-    write_listed(path, rows)
-    return {"csv": f"{FOLDER}/{path.name}"}
-
-
-def require_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return a draft's rows as a list; raise ``HierarchyError`` if there are none."""
-    if not rows:
+    if not draft.rows:
         raise HierarchyError("The column has no values to group.")
-    return list(rows)
+    path = free_path(job.folder, name)
+    checked_table(name, f"the file '{path.name}'", draft.rows)
+    write_listed(path, draft.rows)
+    return {"csv": f"{FOLDER}/{path.name}"}
 
 
 def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[str, object]:
@@ -206,7 +192,7 @@ def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[
             table = read_table(name, spec, job.folder)
             if len(table.columns) > 1:
                 table_levels(name, sample.domain(name, job.columns.normalised.get(name, [])), table)
-                return spec_data(spec)
+                return {"csv": str(spec.csv), **({} if delimiter == ";" else {"delimiter": delimiter})}
         except HierarchyError as error:
             first = first or error
     raise first or HierarchyError("The file lists values without groups. Each line is a value and its groups, the finest first.")
