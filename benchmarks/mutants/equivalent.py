@@ -100,7 +100,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/kernels.py:count_repeated_persons: 1 -> (1 + 1) #1": (
         "The number tells one person from the one before, and every second number does so as well."
     ),
-    "core/units/pairs.py:person_hash_table: 2 * most_persons -> most_persons": (
+    "core/units/pairs.py:number_persons: 2 * len(digests) -> len(digests)": (
         "A table that is fuller takes longer to look into and holds the same, as one place at least stays free."
     ),
     "core/units/set_tree.py:SetTree._make_room: 1 -> (1 + 1) #1": ("A table that is emptier takes more memory and holds the same."),
@@ -444,7 +444,7 @@ EQUIVALENT: Mapping[str, str] = {
         "Where the first value is at 0, the first line that is tried is 0: nobody lies before it, and the search goes on from there."
     ),
     "core/units/class_table.py:ClassTable.take: 1 -> (1 + 1)": ("Classes are numbered from 0, so that -2 is none of them as -1 is."),
-    "core/units/pairs.py:person_hash_table: 2 -> (2 + 1)": ("A table that is emptier takes more memory and holds the same."),
+    "core/units/pairs.py:number_persons: 2 -> (2 + 1)": ("A table that is emptier takes more memory and holds the same."),
     (
         "core/units/set_tree.py:SetTree._make_room: max(nodes, 2 * len(self._parents)) - len(self._parents)"
         " -> max(nodes, 2 * len(self._parents))"

@@ -98,11 +98,6 @@ def positions_in_range(domain: Domain) -> Rows:
     return np.append(placed, ABSENT)[: domain.size].astype(np.int32)
 
 
-def category_codes(domain: Domain) -> Rows:
-    """Return the category number of each code of a domain, shape (domain.size,); a null's is negative."""
-    return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
-
-
 def gower_points(
     records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs", hierarchies: Sequence[Hierarchy] | None = None
 ) -> Points:
@@ -139,7 +134,7 @@ def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
 
     Nulls are negative.
     """
-    finest = category_codes(domain)
+    finest = np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
     if hierarchy is None:
         return [finest]
     levels = [groups.astype(np.int32) for groups in hierarchy.groups[:-1]]

@@ -96,35 +96,18 @@ class RecordsToGroup:
     k: int
     unit: Unit = EVERY_RECORD
 
-    def clustered(self, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
+    def clustered(self, effort: Effort, classes: RankPositions | None = None) -> tuple[RankPositions, dict[str, int]]:
         """Group the records into classes of k persons or more; return each one's class, and counts of steps.
 
-        Without persons, classes have k to 2k - 1 records.
+        Without persons, classes have k to 2k - 1 records. Given classes are improved instead, to lower the total loss, by the same steps.
 
         Args:
             effort: How much is tried.
+            classes: Shape (n,), int32, dense from 0, each of k persons or more; None to make them.
 
         Returns:
             The class of each record, shape (n,), int32, dense from 0, and how many steps of each kind there were.
         """
-        return self._worked_on(None, effort)
-
-    def improved(self, classes: RankPositions, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Improve given classes to lower the total loss; return each record's class, and counts of steps.
-
-        The steps are those of ``clustered``.
-
-        Args:
-            classes: Shape (n,), int32, dense from 0, each of k persons or more.
-            effort: How much is tried.
-
-        Returns:
-            As `clustered` does.
-        """
-        return self._worked_on(classes, effort)
-
-    def _worked_on(self, classes: RankPositions | None, effort: Effort) -> tuple[RankPositions, dict[str, int]]:
-        """Make or improve classes in blocks, division by division."""
         prices, places, counted = label_prices(self.labels)
         costs = _Costs(prices, label_prices(self.labels, label_weight=1, class_value_weight=0)[0], counted)
         columns = np.column_stack([place[self.codes[:, qid]] for qid, place in enumerate(places)])

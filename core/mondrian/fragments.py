@@ -146,16 +146,6 @@ class CutTree:
         found: NDArray[np.int64] = leaves_of_ranks(ranks, *(np.array(part, np.int64) for part in (self.qids, self.ranks, self.lefts)))
         return found
 
-    def conditions(self, leaf: int) -> list[tuple[int, str, int]]:
-        """Return the conditions of a leaf as triples of QID, ``<=`` or ``>``, and rank (4.2)."""
-        node = next(node for node, qid in enumerate(self.qids) if qid == LEAF and self.lefts[node] == leaf)
-        found: list[tuple[int, str, int]] = []
-        while node:
-            parent = next(up for up, qid in enumerate(self.qids) if qid != LEAF and self.lefts[up] in {node, node - 1})
-            found.insert(0, (self.qids[parent], "<=" if self.lefts[parent] == node else ">", self.ranks[parent]))
-            node = parent
-        return found
-
 
 @dataclass
 class _Node:

@@ -31,7 +31,7 @@ from core.mondrian.rows import Rows
 from core.privacy.models import Spread
 from core.recoding.labels import SUPPRESSED_VALUE
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
-from core.units.class_table import ClassTable, without_sensitive
+from core.units.class_table import ClassTable, first_of_classes, without_sensitive
 from core.units.losses import c_avg
 from core.units.unit import Records, Unit
 from schemas.job.privacy import SUPPRESSIONS
@@ -146,9 +146,8 @@ def recode_cells(cutting: Cutting, cells: Histogram, unit: Unit | None = None) -
     plain = without_sensitive(cells, cutting.hierarchies)
     classes = published.numbers[made.of_rows()].astype(np.int32)
     if plain is not cells:
-        qids = cells.codes[:, : len(cutting.axes)]
         # Strict cuts never part equal QIDs, so that the first cell of a combination speaks for all.
-        classes = classes[np.append(True, (qids[1:] != qids[:-1]).any(axis=1))]
+        classes = classes[first_of_classes(cells.codes, len(cutting.axes))]
     return Recoding(plain.node, plain.packing, plain.words, classes, published.labels, published.sizes), published
 
 
@@ -275,9 +274,8 @@ def replay_cells(
     units = rows.unit.count(of_cells, len(published.sizes))
     plain = without_sensitive(cells, cutting.hierarchies)
     if plain is not cells:
-        qids = cells.codes[:, : len(cutting.axes)]
         # A leaf is a matter of QIDs alone: the first cell of a combination speaks for all.
-        numbers = numbers[np.append(True, (qids[1:] != qids[:-1]).any(axis=1))]
+        numbers = numbers[first_of_classes(cells.codes, len(cutting.axes))]
     listed = np.flatnonzero(numbers != SUPPRESSED)
     words = tuple(word[listed] for word in plain.words)
     recoding = Recoding(plain.node, plain.packing, words, numbers[listed], labels, sizes)

@@ -223,7 +223,7 @@ def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTabl
     qids, codes = len(cells.packing.sizes) - len(sensitive), cells.codes
     if not sensitive:
         return ClassTable(cells.counts, cells.counts, {}), codes
-    new = _first_of(codes, qids)
+    new = first_of_classes(codes, qids)
     owners, starts = np.cumsum(new) - 1, np.flatnonzero(new)
     counts = np.add.reduceat(cells.counts, starts) if len(starts) else cells.counts
     unit = Records(cells.counts)
@@ -234,7 +234,7 @@ def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> tuple[ClassTabl
     return ClassTable(counts, counts, spreads), codes[starts, :qids]
 
 
-def _first_of(codes: NDArray[np.unsignedinteger[Any]], qids: int) -> NDArray[np.bool_]:
+def first_of_classes(codes: NDArray[np.unsignedinteger[Any]], qids: int) -> NDArray[np.bool_]:
     """Return a mask of the cells that are the first of their class, shape (cells,).
 
     No sort is needed: cells ascend and the sensitive axes come last.
@@ -255,7 +255,7 @@ def without_sensitive(cells: Histogram, hierarchies: Sequence[Hierarchy]) -> His
     if len(node) == len(cells.node):
         return cells
     packing = packing_of(node, hierarchies)
-    starts = np.flatnonzero(_first_of(cells.codes, len(node)))
+    starts = np.flatnonzero(first_of_classes(cells.codes, len(node)))
     words = packing.pack(tuple(cells.codes[starts, : len(node)].T))
     return Histogram(node, packing, words, np.add.reduceat(cells.counts, starts) if len(starts) else cells.counts)
 

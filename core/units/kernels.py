@@ -24,32 +24,6 @@ PersonMarks = NDArray[np.bool_]
 
 
 @kernel
-def number_persons(digests: NDArray[np.uint64], hash_slots: CellNumbers) -> tuple[CellNumbers, NDArray[np.uint64]]:
-    """Assign numbers from 0 to persons by first occurrence; return each record's, and persons' digests.
-
-    Args:
-        digests: Shape (n,).
-        hash_slots: Shape (a power of two, more than there are persons,), all -1; written to.
-
-    Returns:
-        The number of each, shape (n,), and the digest of each person, shape (persons,).
-    """
-    known, numbers = np.empty(digests.shape[0], np.uint64), np.empty(digests.shape[0], np.int32)
-    mask, size = np.uint64(hash_slots.shape[0] - 1), 0
-    for row in range(digests.shape[0]):
-        # Digests are mixed already. Persons of a share have high bits in common, so that the low ones tell them apart.
-        place = digests[row] & mask
-        while hash_slots[place] >= 0 and known[hash_slots[place]] != digests[row]:
-            place = (place + np.uint64(1)) & mask
-        if hash_slots[place] < 0:
-            hash_slots[place] = size
-            known[size] = digests[row]
-            size += 1
-        numbers[row] = hash_slots[place]
-    return numbers, known[:size].copy()
-
-
-@kernel
 def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, CellNumbers]:
     """Group values by owner, keeping their order; return where each owner's values start, and the values.
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.kernels import fill_position_table, find_cells
+from core.columns.kernels import fill_position_table, find_cells, number_values
 from core.columns.sorting import order_of_digests, sort_numbers
 from core.histograms.histogram import count_cells
 from core.units.digests import NOBODY, Digests
-from core.units.kernels import kernel, number_persons
+from core.units.kernels import kernel
 
 KEY_SPACE = 1 << 64
 
@@ -50,7 +50,7 @@ class Pairs:
         if len(somebody) < len(persons):
             persons, cells = persons[somebody], cells[somebody]
             counts = None if counts is None else counts[somebody]
-        numbers, known = number_persons(persons, person_hash_table(len(persons)))
+        numbers, known = number_persons(persons)
         order = order_of_digests(known)
         ranks = np.empty(len(known), np.int64)
         ranks[order] = np.arange(len(known))
@@ -99,9 +99,11 @@ def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
     )
 
 
-def person_hash_table(most_persons: int) -> NDArray[np.int32]:
-    """Return an empty hash table of ``number_persons`` for at most ``most_persons`` persons."""
-    return np.full(1 << (2 * most_persons).bit_length(), -1, np.int32)
+def number_persons(digests: Digests) -> tuple[NDArray[np.int32], Digests]:
+    """Assign numbers from 0 to persons by first occurrence; return each record's, and persons' digests."""
+    slots = np.full(1 << (2 * len(digests)).bit_length(), -1, np.int32)
+    numbers, known = number_values(digests.view(np.int64), slots, len(digests))
+    return numbers, known.view(np.uint64)
 
 
 Counts = NDArray[np.int64]

@@ -25,9 +25,8 @@ from core.units.kernels import (
     first_cells,
     group,
     merge_person_cells,
-    number_persons,
 )
-from core.units.pairs import Pairs, person_hash_table
+from core.units.pairs import Pairs, number_persons
 from core.units.unit import Counts, Integers, Records, Unit, spread_of_keys
 
 
@@ -56,7 +55,7 @@ def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
     digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
     owners = np.concatenate([np.empty(0, np.int32), *(part.cells for part in parts)])
     counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
-    numbers, known = number_persons(digests, person_hash_table(len(digests)))
+    numbers, known = number_persons(digests)
     return numbered_share(numbers, owners, counts, cell_count, len(known))
 
 
@@ -227,7 +226,7 @@ class RowPersons(Unit):
         digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
         cells = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
         counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
-        return cls(number_persons(digests, person_hash_table(len(digests)))[0], row_count, cells, counts)
+        return cls(number_persons(digests)[0], row_count, cells, counts)
 
     @classmethod
     def of_records(cls, numbers: NDArray[np.int32]) -> RowPersons:
@@ -240,7 +239,7 @@ class RowPersons(Unit):
     @classmethod
     def of_digests(cls, digests: Digests) -> RowPersons:
         """Return the persons of single records, numbered from 0, given as digests of shape (records,)."""
-        numbers, _ = number_persons(digests, person_hash_table(len(digests)))
+        numbers, _ = number_persons(digests)
         return cls.of_records(np.where(digests == NOBODY, np.int32(-1), numbers))
 
     @property

@@ -68,11 +68,6 @@ ANSWER_SECONDS = 10
 START_SECONDS = 180  # the first start migrates: 4 s of CPU, far more wall time on a busy machine
 
 
-def default_home() -> Path:
-    """Return Prefect's folder in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skald" / "prefect"
-
-
 def prepare_prefect(home: Path | None = None) -> bool:
     """Set Prefect's home folder and silence its messages; return whether a server is configured.
 
@@ -91,7 +86,7 @@ def prepare_prefect(home: Path | None = None) -> bool:
         if os.path.isfile(profiles):  # noqa: PTH113 - false, too, for one that may not be seen; a server of `prefect config set` stays chosen
             os.environ.setdefault("PREFECT_PROFILES_PATH", profiles)
         try:
-            home = home or default_home()
+            home = home or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skald" / "prefect"
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except (OSError, RuntimeError) as error:
             raise ServerError.no_home(getattr(error, "strerror", None) or "there is no home folder") from None

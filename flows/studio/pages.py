@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from math import ceil
@@ -24,7 +25,7 @@ from tasks.planning.pareto_page import ParetoFront
 from tasks.report.page import number, percent
 from tasks.studio.changes import LISTS, has_form_field
 from tasks.studio.choices import affordable_people, method_points, preferred_node, preview_of, sample_classes
-from tasks.studio.column_table import column_rows, risk_before, role_counts, shown_hierarchy
+from tasks.studio.column_table import column_rows, risk_before, shown_hierarchy
 from tasks.studio.listed_groups import listed_groups
 from tasks.studio.releases import compare_releases, known_releases, report_of_release
 
@@ -100,8 +101,8 @@ def columns_page(studio: Studio, _query: Query) -> str:
     rows = column_rows(job, opened.text, sample, least)
     whole = studio.works.last.get("plan")
     return rendered_page(
-        studio, "columns.html", "columns", rows=rows, sample=sample, least=least, roles=ROLE_WORDS, counts=role_counts(rows), job=job,
-        risk=risk_before(job, sample), whole=whole if whole and whole.result and whole.stamp == opened.stamp else None,
+        studio, "columns.html", "columns", rows=rows, sample=sample, least=least, counts=Counter(row.role for row in rows), job=job,
+        roles=ROLE_WORDS, risk=risk_before(job, sample), whole=whole if whole and whole.result and whole.stamp == opened.stamp else None,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from starlette.staticfiles import StaticFiles
 from core.charts.chart import DARK_STYLE
 from flows.loading import restore_collector
 from flows.studio.actions import ACTIONS, Form, open_named, page_of_form
-from flows.studio.pages import PARTS, SHOWN, Query, environment, rendered_page, work_state
+from flows.studio.pages import PARTS, SHOWN, environment, rendered_page, work_state
 from flows.studio.security import HOST, Gate, SessionKeys, report_policy
 from flows.studio.state import PageMessage, Studio
 from schemas.errors.base import SkaldError, StorageError
@@ -59,7 +59,7 @@ def _shown(studio: Studio, name: str) -> Callable[[Request], Response]:
 
     def shown(request: Request) -> Response:
         try:
-            return HTMLResponse(_sure(SHOWN[name], studio, dict(request.query_params)))
+            return HTMLResponse(guarded(SHOWN[name])(studio, dict(request.query_params)))
         except SkaldError as error:
             # Its text can still be mended, or another source named.
             page = "start.html" if studio.path is None else "job.html"
@@ -73,7 +73,7 @@ def _part(studio: Studio, name: str) -> Callable[[Request], Response]:
 
     def part(request: Request) -> Response:
         try:
-            return HTMLResponse(_sure(PARTS[name], studio, dict(request.query_params)))
+            return HTMLResponse(guarded(PARTS[name])(studio, dict(request.query_params)))
         except SkaldError as error:
             return HTMLResponse(environment().get_template("fault.html").render(fault=str(error)))
 
@@ -101,14 +101,6 @@ def _act(studio: Studio, name: str, form: Form) -> str:
     except SkaldError as error:
         studio.messages.append(PageMessage("bad", str(error)))
         return page_of_form(form)
-
-
-def _sure(page: Callable[[Studio, Query], str], studio: Studio, query: Query) -> str:
-    """Render a page, with foreign errors reduced to their kind.
-
-    The text of such an error may quote a value.
-    """
-    return guarded(page)(studio, query)
 
 
 def _state(studio: Studio) -> Callable[[Request], Response]:

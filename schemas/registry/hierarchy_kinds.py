@@ -208,16 +208,6 @@ def _width_steps(spec: WidthsHierarchy) -> list[str]:
     return [f"bins of width {plain(width)}{origin}" for width in spec.widths]
 
 
-def _prefix_steps(spec: PrefixHierarchy) -> list[str]:
-    """Return a description of each level of prefixes."""
-    return [f"first {counted(kept, 'character')}" for kept in spec.prefix]
-
-
-def _date_steps(spec: DateHierarchy) -> list[str]:
-    """Return a description of each level of calendar units."""
-    return [f"{unit} of the date" for unit in spec.date]
-
-
 HIERARCHIES = Registry(
     "kind of hierarchy",
     HierarchyKind(
@@ -261,7 +251,7 @@ HIERARCHIES = Registry(
         recount_levels=Code("core.recount.labels.group_levels:levels_of_prefixes"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_prefixes"),
         recount_rule=Code("core.recount.labels.allowed_labels:prefixes_rule"),
-        steps=_prefix_steps,
+        steps=lambda spec: [f"first {counted(kept, 'character')}" for kept in spec.prefix],
     ),
     HierarchyKind(
         name="date",
@@ -272,7 +262,7 @@ HIERARCHIES = Registry(
         recount_levels=Code("core.recount.labels.group_levels:levels_of_units"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),
         recount_rule=Code("core.recount.labels.allowed_labels:units_rule"),
-        steps=_date_steps,
+        steps=lambda spec: [f"{unit} of the date" for unit in spec.date],
     ),
 )
 """The known kinds by name. A further one is one more entry."""

@@ -257,14 +257,19 @@ def _made(front: OpenSource, one: Proposal, folder: Path) -> tuple[Proposal | No
     # What looks like a code has a ladder, which is the better one unless these are bands, such as 20-29.
     if len(draft.groups) < 3 or (_is_code(one) and draft.how != RANGES):
         return None, None
+    # One that is there is somebody's, and does not fit these values.
+    path = free_path(folder, one.profile.name)
+    write_listed(path, draft.rows)
+    return replace(one, hierarchy=_spec(f"{FOLDER}/{path.name}", ";"), hint=f"{draft.how}; edit the file"), path
+
+
+def free_path(folder: Path, name: str) -> Path:
+    """Return an unused CSV path in the job's ``hierarchies`` folder, which is created if missing."""
     place = folder / FOLDER
     if not place.is_dir():
         private_folder(place)
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", one.profile.name).strip("-") or "column"
-    # One that is there is somebody's, and does not fit these values.
-    path = next(path for number in count(1) if not (path := place / f"{name}{f'-{number}' if number > 1 else ''}.csv").exists())
-    write_listed(path, draft.rows)
-    return replace(one, hierarchy=_spec(f"{FOLDER}/{path.name}", ";"), hint=f"{draft.how}; edit the file"), path
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "column"
+    return next(path for number in count(1) if not (path := place / f"{stem}{f'-{number}' if number > 1 else ''}.csv").exists())
 
 
 def _spec(path: str, delimiter: str) -> str:

@@ -30,7 +30,7 @@ from tasks.planning.samples import Sample, parquet_sample, unfit_columns
 from tasks.source.extracts import fixed_extract
 from tasks.source.listing import is_hidden
 from tasks.source.locations import locate_source_files
-from tasks.source.pinned import forget_copies, local_source_file
+from tasks.source.pinned import FETCHED, local_source_file
 from tasks.source.sources import as_parquet, check_column_names, check_same_columns
 from tasks.store.files import private_folder, restrict_new_files
 from tasks.store.work import hold_work
@@ -230,7 +230,7 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
     entry = FORMATS[job.source.format]
     with hold_work(job) as work:
         store, spill = work.store, private_folder(work.folder / "spill")
-        ending.callback(forget_copies, store)
+        ending.callback(store.remove, FETCHED.name)
         with fixed_extract(job, store, goes_on=False):
             found = [local_source_file(one, store) for one in locate_source_files(job, store)]
             if entry.sample and not job.source.hive:

@@ -11,7 +11,7 @@ from core.recount.labels.label_losses import DIGITS
 from schemas.errors.base import counted
 from schemas.job.job import Job
 from schemas.job.method import OBJECTIVES, full_domain
-from schemas.release.figures import PassedColumn, RepeatedColumn, may_publish_count
+from schemas.release.figures import PassedColumn, may_publish_count
 from schemas.release.increments import Increment, SourceDigest
 from schemas.release.terms import OWN_NODE
 from tasks.composition.release_history import Entry, last_entry
@@ -111,14 +111,6 @@ def reported_passthrough(columns: Mapping[str, PassedColumn], recount: Recount) 
         looked_at = min(one.looked_at, distinct)
         told[name] = one.model_copy(update={"distinct": distinct, "unique_records": alone, "values": values, "looked_at": looked_at})
     return told
-
-
-def reported_repeating_identifiers(columns: Mapping[str, RepeatedColumn]) -> dict[str, RepeatedColumn]:
-    """Return by name repeating identifiers with empty figures, as a manifest may state them.
-
-    Their values are not published, and the most records of a value would be the count of one person.
-    """
-    return {name: RepeatedColumn() for name in columns}
 
 
 def optimality(outcome: Outcome) -> str:

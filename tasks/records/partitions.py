@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import Points, gower_points
-from core.clustering.outlier_step import Cut, MondrianCut, OutlierResult, OutlierStep, separate_outliers
+from core.clustering.outlier_step import Cut, MondrianCut, OutlierStep, separate_outliers
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import VantageTree, canon_partition
 from core.columns.numbers import is_numerical
@@ -98,7 +98,7 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
     members = RecordsToGroup(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, unit.take(rows))
     numbers = np.unique(made.classes[rows], return_inverse=True)[1].astype(np.int32)
     effort = Effort.of(len(rows), job.privacy.k, 1, MANY_EXCHANGED if len(rows) > FEW else None)
-    found, steps = members.improved(numbers, effort)
+    found, steps = members.clustered(effort, numbers)
     # Those that stay come after those that were bettered.
     count = int(found.max()) + 1
     classes = np.append(count + np.cumsum(~small) - 1, -1)[made.classes].astype(made.classes.dtype)
@@ -183,11 +183,8 @@ def _without_outliers(
 ) -> Partitioned:
     step = OutlierStep(job.privacy.k, float(method.alpha), method.chaining, method.outliers, method.pool)
     handled = separate_outliers(points, classes, step, cut, unit)
-    return _counted(handled.classes, _figures(handled))
-
-
-def _figures(handled: OutlierResult) -> dict[str, int]:
-    return {"outliers": handled.detected, "left": handled.records_left, "recovered": handled.recovered, "merged": handled.merged}
+    figures = {"outliers": handled.detected, "left": handled.records_left, "recovered": handled.recovered, "merged": handled.merged}
+    return _counted(handled.classes, figures)
 
 
 def _counted(classes: NDArray[np.int32], figures: Mapping[str, int] | None = None) -> Partitioned:

@@ -121,7 +121,8 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
         source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, has_masked_records=masked)
     )
     [(lacking, whole)] = connection.execute(mismatching_classes_sql(sides.release)).fetchall()
-    if (lacking and _withholds_single(job)) or (masked and not whole):
+    # The job may withhold single records of a published class.
+    if (lacking and getattr(job.method, "linked", None) == "keep") or (masked and not whole):
         return PeopleOfSource(because=SINGLE)
     if lacking:
         return PeopleOfSource(because=LACKING, lacking=int(lacking))
@@ -139,11 +140,6 @@ def _own(connection: duckdb.DuckDBPyConnection, one: PublishedLabels) -> None:
     connection.register("owned", pa.table({"place": places.astype(np.int64), "number": one.owners[places].astype(np.int64)}))
     connection.execute(labelled_values_sql("owned", one.values_table, one.number))
     connection.unregister("owned")
-
-
-def _withholds_single(job: Job) -> bool:
-    """Return whether the job may withhold single records of a published class."""
-    return getattr(job.method, "linked", None) == "keep"
 
 
 RANGE = re.compile(r"\{?\[.+ - .+[\])](, null\})?")

@@ -6,7 +6,6 @@ It knows the job and the sources alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,7 +37,7 @@ from schemas.relational.fitting import TableTree
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from schemas.release.manifest import ClaimedLevels, claimed_levels
-from tasks.recount.original import Original, sources_at_hand
+from tasks.recount.original import Original
 from tasks.recount.published_values import column_losses
 from tasks.recount.rows import RowsInOneDatabase
 from tasks.recount.table_values import few_persons_faults, published_table, source_owners, value_faults
@@ -120,11 +119,6 @@ def file_faults_of_table(table: str, files: Sequence[Path], fits: Callable[[Sequ
         if not fits(names):
             return [f"the columns of a data file of '{table}' are not those {asked}"]
     return [] if files else [f"'{table}' has no data file"]
-
-
-def originals_at_hand(job: TablesJob) -> AbstractContextManager[dict[str, Original | None]]:
-    """Return a context manager with each table's source by name; None for sources not at hand."""
-    return sources_at_hand({table: table_job(job, table) for table in job.tables})
 
 
 def count_source_rows(job: TablesJob, originals: Mapping[str, Original | None], spill: Path) -> dict[str, int]:

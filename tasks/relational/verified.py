@@ -18,11 +18,11 @@ from schemas.relational.manifest import FORMAT, TablesManifest, files_by_table
 from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from schemas.release.evidence import MANIFEST
-from tasks.recount.original import Original
+from tasks.recount.original import Original, sources_at_hand
 from tasks.recount.recount import file_faults
 from tasks.recount.stated_tables import recount_stated
 from tasks.recount.table_values import uncounted_values
-from tasks.recount.tables import WrittenTables, count_source_rows, originals_at_hand, recount_tables
+from tasks.recount.tables import WrittenTables, count_source_rows, recount_tables
 from tasks.relational.stated_figures import count_faults, source_faults, tables_report_faults, tables_stated_faults
 from tasks.release.files import DATA, SUFFIXES
 from tasks.release.manifest import check_names, check_no_links, content_or_nothing, tables_manifest_of
@@ -145,7 +145,7 @@ def _verified_by_job(job: TablesJob, manifest: TablesManifest, release: Path, fa
     """Recount a release against its job, and compare the manifest with both."""
     if set(manifest.tables) != set(job.tables) or manifest.unit != job.tree.unit:
         raise VerificationError(f"'{release}'", [*faults, "its tables are not those of the job"])
-    with originals_at_hand(job) as originals:
+    with sources_at_hand({table: table_job(job, table) for table in job.tables}) as originals:
         return _held_against_sources(job, manifest, release, faults, originals)
 
 

@@ -145,16 +145,6 @@ class Chunk(FrozenModel):
             pieces=tuple(piece.model_copy(update={"file": piece.file.model_copy(update={"publish": {}})}) for piece in self.pieces)
         )
 
-    def part(self, first: int, last: int) -> Chunk:
-        """Return the chunk of the rows from ``first``, counted from 0, up to but not including ``last``."""
-        pieces, start = [], 0
-        for piece in self.pieces:
-            low, high = max(first, start), min(last, start + piece.rows)
-            if low < high:
-                pieces.append(Piece(file=piece.file, first=piece.first + low - start, rows=high - low))
-            start += piece.rows
-        return Chunk(pieces=tuple(pieces))
-
 
 class ChunkedSource(FrozenModel):
     """A job's source: files, chunks, column types, payload columns and key fingerprints.

@@ -268,8 +268,3 @@ def local_source_file(source_file: Located, store: Store) -> Located:
 
     made = store.make(FETCHED.name, FETCHED.key(name, stat), "".join(PurePosixPath(name).suffixes[-2:]), write)
     return source_file._replace(path=store.path(made), digest=made.sha256, stat=None)
-
-
-def forget_copies(store: Store) -> None:
-    """Remove all copies of objects from a store."""
-    store.remove(FETCHED.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -134,14 +133,6 @@ def _why(comment: str, profile: ColumnProfile) -> tuple[bool, str]:
 def _short(value: str) -> str:
     """Shorten a text to ``LONGEST`` characters."""
     return value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…"
-
-
-def role_counts(rows: list[ColumnRow]) -> Mapping[str, int]:
-    """Return by role the number of columns that have it."""
-    found: dict[str, int] = {}
-    for one in rows:
-        found[one.role] = found.get(one.role, 0) + 1
-    return found
 
 
 MOST_SHOWN = 12

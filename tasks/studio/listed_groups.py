@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +20,7 @@ from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
 from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec
 from schemas.registry.hierarchy_kinds import hierarchy_kind
-from tasks.planning.listed_hierarchies import DELIMITERS, FOLDER, write_listed
-from tasks.store.files import private_folder
+from tasks.planning.listed_hierarchies import DELIMITERS, FOLDER, free_path, write_listed
 from tasks.studio.sample import PeopleSample
 
 MOST_CHIPS, MOST_GROUPS = 60, 60
@@ -167,38 +164,15 @@ def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequen
     return {"csv": f"{FOLDER}/{path.name}", **({} if nulls is None else {"nulls": nulls})}
 
 
-def spec_data(spec: CsvHierarchy) -> dict[str, object]:
-    """Return a CSV hierarchy's job entry as plain data."""
-    said: dict[str, object] = {"csv": str(spec.csv)}
-    if spec.delimiter != ";":
-        said["delimiter"] = spec.delimiter
-    return said if spec.nulls is None else {**said, "nulls": spec.nulls}
-
-
-def free_path(folder: Path, name: str) -> Path:
-    """Return an unused CSV path in the job's ``hierarchies`` folder, which is created if missing."""
-    place = folder / FOLDER
-    if not place.is_dir():
-        private_folder(place)
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "column"
-    return next(path for number in count(1) if not (path := place / f"{stem}{f'-{number}' if number > 1 else ''}.csv").exists())
-
-
 def draft_groups(job: Job, name: str, domain: Domain) -> dict[str, object]:
     """Write drafted groups of a column to a new file; return its job entry; raise without values."""
     draft = draft_hierarchy(domain)
-    rows = require_rows(draft.rows)
-    path = free_path(job.folder, name)
-    checked_table(name, f"the file '{path.name}'", rows)
-    write_listed(path, rows)
-    return {"csv": f"{FOLDER}/{path.name}"}
-
-
-def require_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return a draft's rows as a list; raise ``HierarchyError`` if there are none."""
-    if not rows:
+    if not draft.rows:
         raise HierarchyError("The column has no values to group.")
-    return list(rows)
+    path = free_path(job.folder, name)
+    checked_table(name, f"the file '{path.name}'", draft.rows)
+    write_listed(path, draft.rows)
+    return {"csv": f"{FOLDER}/{path.name}"}
 
 
 def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[str, object]:
@@ -218,7 +192,7 @@ def import_groups(job: Job, name: str, path: str, sample: PeopleSample) -> dict[
             table = read_table(name, spec, job.folder)
             if len(table.columns) > 1:
                 table_levels(name, sample.domain(name, job.columns.normalised.get(name, [])), table)
-                return spec_data(spec)
+                return {"csv": str(spec.csv), **({} if delimiter == ";" else {"delimiter": delimiter})}
         except HierarchyError as error:
             first = first or error
     raise first or HierarchyError("The file lists values without groups. Each line is a value and its groups, the finest first.")

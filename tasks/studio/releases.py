@@ -45,12 +45,6 @@ class Compared(NamedTuple):
     better: str = ""
 
 
-class Comparison(NamedTuple):
-    """Figures of two releases side by side, by subject."""
-
-    parts: list[tuple[str, list[Compared]]]
-
-
 def known_releases(job: Job) -> list[KnownRelease]:
     """Return the readable releases in a job's target folder, newest first, fifty at most."""
     target = target_of(job).folder
@@ -91,17 +85,15 @@ def report_of_release(job: Job, release: str) -> Report | None:
         return None
 
 
-def compare_releases(first: Report, second: Report) -> Comparison:
+def compare_releases(first: Report, second: Report) -> list[tuple[str, list[Compared]]]:
     """Return the figures of two releases' reports side by side, by subject."""
-    return Comparison(
-        [
-            ("Asked", _asked(first, second)),
-            ("Came out", _came_out(first, second)),
-            ("Loss by column", _columns(first, second)),
-            ("Loss", _losses(first, second)),
-            ("Risk", _risks(first, second)),
-        ]
-    )
+    return [
+        ("Asked", _asked(first, second)),
+        ("Came out", _came_out(first, second)),
+        ("Loss by column", _columns(first, second)),
+        ("Loss", _losses(first, second)),
+        ("Risk", _risks(first, second)),
+    ]
 
 
 def _asked(first: Report, second: Report) -> list[Compared]:

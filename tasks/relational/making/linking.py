@@ -84,7 +84,8 @@ def linked_sql(given: Linking, table: str, salt: str) -> str:
     order = ", ".join([*(f"a{place} NULLS FIRST" for place in range(len(chain))), "srow"])
     if spec.rows is None:
         return f"{inner} ORDER BY {order}"
-    content = ", ".join(f"coalesce({name}::VARCHAR, '')" for name in own_columns(given, table))
+    names = pq.read_schema(given.store.path(given.tables[table].chunks[0])).names
+    content = ", ".join(f"coalesce({name}::VARCHAR, '')" for name in names)
     drawn = f"sha256(concat_ws(chr(31), {literal(salt)}, {content}))"
     # Most persons have no more rows than may be: nothing is drawn for them.
     return f"""
@@ -97,11 +98,6 @@ def linked_sql(given: Linking, table: str, salt: str) -> str:
         SELECT r.* REPLACE (CASE WHEN b.srow IS NULL THEN r.status ELSE {BEYOND} END AS status)
         FROM all_rows AS r LEFT JOIN beyond AS b ON b.srow = r.srow ORDER BY {", ".join(f"r.{column}" for column in order.split(", "))}
     """
-
-
-def own_columns(given: Linking, table: str) -> list[str]:
-    """Return the column names in a table's encoded rows, read from its first chunk."""
-    return list(pq.read_schema(given.store.path(given.tables[table].chunks[0])).names)
 
 
 def _link(given: Linking, table: str, path: Path) -> int:

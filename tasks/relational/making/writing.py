@@ -199,10 +199,6 @@ def released_sql(given: ReleasedTables, table: str, row_relation: str) -> str:
     return f"SELECT {', '.join([*places, *shown])} FROM {row_relation} AS m {' '.join(joins)} ORDER BY {', '.join(order)}"
 
 
-def _published_rows(given: ReleasedTables, table: str) -> str:
-    return f"(FROM {given.rows_of(table)} WHERE status = {PUBLISHED}) AS m"
-
-
 def _rows_with_values(given: ReleasedTables, connection: duckdb.DuckDBPyConnection, table: str) -> str:
     """Return the relation of a table's rows with published values in columns with ``publish``.
 
@@ -292,7 +288,7 @@ def _shared(given: ReleasedTables, column: WayColumn, path: Path) -> int:
     """Replace values that fewer than k released persons have by the column's rest value."""
     known = decided_values(given, column)
     with connect(given.run.job, given.run.spill) as connection:
-        rows = f"{_published_rows(given, column.table)} {' '.join(kept_joins(given, column.table))}"
+        rows = f"(FROM {given.rows_of(column.table)} WHERE status = {PUBLISHED}) AS m {' '.join(kept_joins(given, column.table))}"
         connection.register("kept", pa.table({"person": given.persons_kept()}))
         return without_values_of_few(connection, given, column, known, rows).write(path)
 

@@ -19,9 +19,9 @@ from core.units.kernels import (
     first_cells,
     group,
     merge_person_cells,
-    number_persons,
     weigh_cells,
 )
+from core.units.pairs import number_persons
 
 CELLS = 6
 COARSER = st.lists(st.integers(0, 2), min_size=CELLS, max_size=CELLS)
@@ -112,7 +112,7 @@ def test_cells_are_numbered_and_weighed_in_one_pass() -> None:
 
 @given(st.lists(st.integers(0, 9), max_size=12))
 def test_persons_are_numbered_as_they_come(digests: list[int]) -> None:
-    numbers, known = number_persons(np.array(digests, np.uint64) << np.uint64(2), unseen(16))
+    numbers, known = number_persons(np.array(digests, np.uint64) << np.uint64(2))
     order = list(dict.fromkeys(digests))
     assert numbers.tolist() == [order.index(digest) for digest in digests]
     assert known.tolist() == [digest << 2 for digest in order]

@@ -82,13 +82,6 @@ def test_of_equal_files_one_shares_and_all_are_read(tmp_path: Path) -> None:
     assert [len(chunk.pieces) for chunk in chunks] == [2, 1]
 
 
-def test_a_part_of_a_chunk_is_the_rows_that_were_asked_for(tmp_path: Path) -> None:
-    [chunk] = cut(tmp_path, [file(name, 10) for name in "abc"])
-    assert ranges([chunk.part(5, 25)]) == [("a", 5, 5), ("b", 0, 10), ("c", 0, 5)]
-    assert ranges([chunk.part(10, 20)]) == [("b", 0, 10)]
-    assert chunk.part(0, 30) == chunk
-
-
 def test_what_is_remembered_and_damaged_is_not_believed(tmp_path: Path) -> None:
     [chunk] = cut(tmp_path, [file(name, 10) for name in "ab"])
     memo = tmp_path / "artifacts" / "shares.json"
