@@ -174,9 +174,12 @@ def test_a_job_of_several_tables_is_deployed_run_and_told_of_and_may_become_one_
     job = hospital_job(folder, hospital_tables(150, 3))
     code, told = deploy(server, str(job), "--set", "privacy.k=4")
     assert (code, "tables/hospital: runs by hand" in told) == (0, True), told
-    server.start_worker()
+    worker = server.start_worker()
     first, again = (start(server, "tables/hospital") for _ in range(2))
     assert [server.ended(one)["type"] for one in (first, again)] == ["COMPLETED", "COMPLETED"]
+    # Runs of other tests are none of its own.
+    for process in [worker, *worker.children(recursive=True)]:
+        process.kill()
     release = (folder / "releases" / "CURRENT").read_text().strip()
     said = [until(lambda run=run: [line for line in lines_of(server, run) if release in line]) for run in (first, again)]
     assert sorted(line.split(release)[0] for [line] in said) == [
