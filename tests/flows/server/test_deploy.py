@@ -177,9 +177,6 @@ def test_a_job_of_several_tables_is_deployed_run_and_told_of_and_may_become_one_
     worker = server.start_worker()
     first, again = (start(server, "tables/hospital") for _ in range(2))
     assert [server.ended(one)["type"] for one in (first, again)] == ["COMPLETED", "COMPLETED"]
-    # Runs of other tests are none of its own.
-    for process in [worker, *worker.children(recursive=True)]:
-        process.kill()
     release = (folder / "releases" / "CURRENT").read_text().strip()
     said = [until(lambda run=run: [line for line in lines_of(server, run) if release in line]) for run in (first, again)]
     assert sorted(line.split(release)[0] for [line] in said) == [
@@ -191,6 +188,9 @@ def test_a_job_of_several_tables_is_deployed_run_and_told_of_and_may_become_one_
     made = {one["key"]: str(one["data"]) for one in server.ask("POST", "/artifacts/filter", asked).json()}
     assert {"hospital-summary", "hospital-report"} <= made.keys()
     assert "Every history is shared by at least 4 persons" in made["hospital-summary"]
+    # Runs of other tests are none of its own.
+    for process in [worker, *worker.children(recursive=True)]:
+        process.kill()
     people_job(folder, people(60), name="hospital")
     code, told = deploy(server, str(job))
     assert (code, "tables/hospital: removed, as skald/hospital takes its place." in told) == (0, True), told
