@@ -87,13 +87,13 @@ def test_an_exchange_loses_less_of_what_is_published(run: Anonymise, tmp_path: P
 def test_classes_far_larger_than_others_are_left_out_of_an_exchange(
     run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    improved, looked_at = RecordsToGroup.improved, list[int]()
+    clustered, looked_at = RecordsToGroup.clustered, list[int]()
 
-    def counted(self: RecordsToGroup, classes: Any, effort: Any) -> Any:
+    def counted(self: RecordsToGroup, effort: Any, classes: Any) -> Any:
         looked_at.append(len(classes))
-        return improved(self, classes, effort)
+        return clustered(self, effort, classes)
 
-    monkeypatch.setattr(RecordsToGroup, "improved", counted)
+    monkeypatch.setattr(RecordsToGroup, "clustered", counted)
     equal = pa.concat_tables([TABLE, *[TABLE.slice(0, 1)] * 200])
     made = run(job_for(tmp_path, "mondrian_cof", table=equal, options={"exchange": True}), "privacy.k=4")
     sizes = class_sizes(released(made.folder), QIDS).values()
