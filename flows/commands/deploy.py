@@ -31,11 +31,9 @@ def deploy(
     """
     from flows.server.local_api import prefect_api, prepare_prefect
     from schemas.errors.storage import DeploymentError
-    from schemas.job.job import load_job
-    from schemas.reading.job_files import is_of_tables
-    from schemas.relational.tables_job import load_tables_job
+    from schemas.relational.tables_job import load_any_job
 
-    loaded = (load_tables_job if is_of_tables(job, settings or ()) else load_job)(job, settings or ())
+    loaded = load_any_job(job, settings or ())
     if not prepare_prefect():
         raise DeploymentError.no_server()
     with prefect_api(configured=True):

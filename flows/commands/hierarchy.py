@@ -121,14 +121,12 @@ def show_hierarchy(
 
 def _column_of(file: Path, column: str, settings: Sequence[str]) -> tuple[Job, str]:
     """Return the job of a column's table, and the column's name there."""
-    from schemas.job.job import load_job
-    from schemas.reading.job_files import is_of_tables
     from schemas.relational.table_jobs import table_job
-    from schemas.relational.tables_job import load_tables_job
+    from schemas.relational.tables_job import TablesJob, load_any_job
 
-    if not is_of_tables(file, settings):
-        return load_job(file, settings), column
-    loaded = load_tables_job(file, settings)
+    loaded = load_any_job(file, settings)
+    if not isinstance(loaded, TablesJob):
+        return loaded, column
     table = max((name for name in loaded.tables if column.startswith(f"{name}.")), key=len, default=None)
     if table is None:
         raise typer.BadParameter(f"names no table: write TABLE.COLUMN, with a table of {', '.join(loaded.tables)}", param_hint="--column")

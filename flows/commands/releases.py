@@ -154,18 +154,16 @@ def reveal(
     """
     from schemas.errors.base import counted, verb_of
     from schemas.errors.values import PseudonymError
-    from schemas.job.job import load_job
-    from schemas.reading.job_files import is_of_tables
     from schemas.relational.table_jobs import persons_job
-    from schemas.relational.tables_job import load_tables_job
+    from schemas.relational.tables_job import TablesJob, load_any_job
     from tasks.store.files import restrict_new_files
     from tasks.store.work import read_only_store
     from tasks.writing.pseudonyms import needs_subjects, read_list, write_originals
     from tasks.writing.pseudonyms import reveal as originals_of
 
     restrict_new_files()
-    said = settings or ()
-    loaded = persons_job(load_tables_job(job, said)) if is_of_tables(job, said) else load_job(job, said)
+    given_job = load_any_job(job, settings or ())
+    loaded = persons_job(given_job) if isinstance(given_job, TablesJob) else given_job
     try:
         text = given.read_text("utf-8-sig") if given else sys.stdin.read()
     except (OSError, UnicodeDecodeError):

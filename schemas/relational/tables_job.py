@@ -11,10 +11,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJs
 from pydantic.json_schema import models_json_schema
 
 from schemas.job.columns import Columns, QuasiIdentifier
-from schemas.job.job import Job
+from schemas.job.job import Job, load_job
 from schemas.job.privacy import Attacks, AttackSettings, share_of_records
 from schemas.job.source import Source, Target, Work, WorkAtHand
-from schemas.reading.job_files import JobModel, read_job
+from schemas.reading.job_files import JobModel, is_of_tables, read_job
 from schemas.reading.model import (
     MEMORY_SCHEMA,
     TABLES_VERSION,
@@ -251,6 +251,11 @@ def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Tab
         overrides: Settings such as ``privacy.k=10``.
     """
     return read_job(TablesJob, TABLES_VERSION, path, overrides, table_faults)
+
+
+def load_any_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job | TablesJob:
+    """Return the validated job of one table or of several; as ``load_job`` and ``load_tables_job``."""
+    return load_tables_job(path, overrides) if is_of_tables(path, overrides) else load_job(path, overrides)
 
 
 def jobs_json_schema() -> dict[str, Any]:

@@ -32,12 +32,10 @@ from prefect.logging.loggers import flow_run_logger
 from schemas.errors.base import InternalError, SkaldError, StorageError, counted
 from schemas.errors.folders import BusyError
 from schemas.errors.storage import ServerError
-from schemas.job.job import Job, load_job
 from schemas.job.run_parameters import RunParameters
 from schemas.job.source import is_address
-from schemas.reading.job_files import is_of_tables
 from schemas.relational.manifest import TablesManifest
-from schemas.relational.tables_job import TablesJob, load_tables_job
+from schemas.relational.tables_job import load_any_job
 from schemas.release.manifest import Manifest, Persons
 from schemas.release.report import Report, RiskFigure
 from tasks.engine.guard import guarded
@@ -311,7 +309,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
-        asked = _asked(path, job.overrides)
+        asked = load_any_job(path, job.overrides)
         log_line(
             f"Job '{asked.name}': method {asked.method.name}, k = {asked.privacy.k:,}, at most {asked.suppression.limit:.2%} suppressed."
         )
@@ -331,11 +329,6 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=runner, persist_result=False, retries=0)
 
 
-def _asked(path: Path, overrides: Sequence[str]) -> Job | TablesJob:
-    """Load the job of a file, which has one table or several."""
-    return load_tables_job(path, overrides) if is_of_tables(path, overrides) else load_job(path, overrides)
-
-
 def run_name() -> str:
     """Return this flow run's name: job name and start time, as ``medical 2026-01-31 02:00 UTC``."""
     context = FlowRunContext.get()
@@ -343,7 +336,7 @@ def run_name() -> str:
         return "run"
     job = RunParameters.model_validate((context.parameters or {})["job"])
     try:
-        name = _asked(Path(job.job_file), job.overrides).name
+        name = load_any_job(Path(job.job_file), job.overrides).name
     except Exception:
         # What is wrong with the job is told by the run, and not by what it is called.
         name = Path(job.job_file).stem

@@ -44,7 +44,7 @@ from tasks.release.examples import examples_of
 from tasks.release.files import data_files
 from tasks.release.manifest import keyed_hierarchies
 from tasks.source.chunks import ChunkedSource
-from tasks.source.sources import check_unchanged, read_source
+from tasks.source.sources import read_source, unchanged_sources
 from tasks.store.files import write_atomically
 from tasks.store.place import target_of
 from tasks.store.store import Artifact
@@ -134,14 +134,8 @@ def _verified_and_published(
         known.compute_sketches()
     with run.phase("verify"):
         staging = target.staging_folder(release)
-        try:
+        with unchanged_sources(source):
             written, counted = _written(run, source, files, target, staging, people, claim)
-        except Exception:
-            # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
-            check_unchanged(source)
-            raise
-        # After the last look at it: what changed while it was being read must not be published as if it had not.
-        check_unchanged(source)
     check_linked(job, counted)
     check_untreated(run, counted)
     # Of attacks and later releases, that the levels are claimed is no concern.

@@ -37,7 +37,7 @@ from tasks.relational.making.writing import ReleasedTables
 from tasks.relational.report import report_code_of_tables, report_content, report_texts
 from tasks.relational.stated_figures import loss_of_tables, rows_beyond_bounds, table_entries
 from tasks.relational.verified import read_tables_manifest, written_manifest
-from tasks.source.sources import check_unchanged
+from tasks.source.sources import unchanged_sources
 from tasks.store.keys import secret_of
 from tasks.store.place import target_of
 from tasks.store.store import Artifact
@@ -114,12 +114,8 @@ def _published(given: ReleasedTables, outcome: TablesOutcome, written: Mapping[s
         release_memory()
         staging = job_target(run.job).staging_folder(given.release)
         staged = stage_files({f"data/{table}/part-00001.parquet": file for table, file in written.items()}, run.store, staging)
-        try:
+        with unchanged_sources(*(table.table.source for table in given.tables.values())):
             counted = step_here("verify", "recount written tables", lambda: _recounted(given, staged, staging, numbered))
-        finally:
-            # The recount reads the sources too: one that changed meanwhile is no fault of the files, and must not be published.
-            for table in given.tables.values():
-                check_unchanged(table.table.source)
     check_untreated_tables(run, counted)
     played = _attacked(given, staged, staging)
     digests = tuple(file.sha256 for file in staged)

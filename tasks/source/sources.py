@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -192,6 +193,23 @@ def check_unchanged(source: ChunkedSource) -> None:
         if not is_address(name) and stat_of(name) != stat:
             raise SourceError.changed(name)
     check_all_as_listed({name: stat for name, stat in known if is_address(name)})
+
+
+@contextmanager
+def unchanged_sources(*sources: ChunkedSource) -> Iterator[None]:
+    """Raise ``SourceError`` if a source changed within the block, in place of any error of the block.
+
+    The recount reads sources too: one that changed is the user's to know of, and no fault of the files.
+    """
+    try:
+        yield
+    except Exception:
+        for source in sources:
+            check_unchanged(source)
+        raise
+    # After the last look at it: what changed while it was being read must not be published as if it had not.
+    for source in sources:
+        check_unchanged(source)
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:

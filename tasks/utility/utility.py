@@ -140,6 +140,7 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
         seed: Of queries, samples and classifier.
         target: Column that a classifier predicts from the QIDs; None for no classifier.
     """
+    _check_installed(target)
     manifest = read_manifest(release)
     said = (manifest.levels_of_all, manifest.suppressed, manifest.published) if manifest else (None, None, {})
     return _measured(job, _Files(release, data_files(release), manifest, *said), queries, seed, target)
@@ -159,9 +160,11 @@ def measure_utility_of_tables(job: TablesJob, release: Path, queries: int, seed:
     mine = max((name for name in tables if (target or "").startswith(f"{name}.")), key=len, default=None)
     if target and mine is None:
         raise UtilityError.no_table(target, tables)
+    _check_installed(target)
+    listed_files = data_files(release)
     manifest, found = tables_manifest_of(content_or_nothing(release), str(release)), {}
     for name in tables:
-        files = [path for path in data_files(release) if path.parent == release / DATA / name]
+        files = [path for path in listed_files if path.parent == release / DATA / name]
         if not files or name not in manifest.tables:
             raise StorageError.not_a_release(str(release), f"it has no {DATA}/{name}/*.parquet")
         one = manifest.tables[name]
@@ -183,10 +186,14 @@ class _Files(NamedTuple):
     published: dict[str, ColumnPublication]
 
 
-def _measured(job: Job, given: _Files, queries: int, seed: int, target: str | None) -> Utility:
+def _check_installed(target: str | None) -> None:
+    """Raise ``UtilityError`` if a classifier is asked for and its library is not installed."""
     # Asked for without importing it, and before minutes of counting.
     if target is not None and find_spec("sklearn") is None:
         raise UtilityError.not_installed()
+
+
+def _measured(job: Job, given: _Files, queries: int, seed: int, target: str | None) -> Utility:
     release, files, manifest = given.release, given.files, given.manifest
     with open_run(job) as run:
         source = read_source(run)
