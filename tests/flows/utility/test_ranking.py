@@ -46,7 +46,7 @@ class Outside:
         if label == "*":
             return values
         if name in self.numbers:
-            ends = [float(end) for end in re.findall(r"-?\d+(?:\.\d+)?", text)]
+            ends = [float(end) for end in re.findall(r"(?<![\d.])-?\d+(?:\.\d+)?", text)]
             low = 0 if text.startswith("<") else bisect_left(values, ends[0])
             high = len(values) if text.startswith(">") else bisect_right(values, ends[-1])
             return values[low:high]
