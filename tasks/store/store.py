@@ -10,6 +10,7 @@ when it is fetched.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -21,6 +22,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
+from schemas.errors.base import StorageError
 from schemas.errors.folders import WorkError
 from schemas.reading.model import FrozenModel
 from tasks.store.files import clear_partial_files, file_digest, private_folder, write_atomically
@@ -99,13 +101,15 @@ class Store:
                 yield
 
         store = Store(self.folder, self._bucket, both)
-        store.used = self.used
+        store.used, store._believed = self.used, self._believed
         return store
 
     def path(self, artifact: Artifact) -> Path:
         """Return the local path of an artefact, downloaded from the bucket if needed; raise if damaged."""
         path = self._path(artifact)
-        if self._bucket and not self._is_here(artifact):
+        if not self._is_here(artifact):
+            if not self._bucket:
+                raise WorkError.damaged(str(path))
             private_folder(path.parent)
             write_atomically(path, lambda part: self._fetch(artifact, part))
         return path
@@ -220,7 +224,14 @@ class Store:
         """
         if found := self.find(step, key):
             return found
+        if not self.folder.parent.is_dir():
+            # Made again here it would lack the mark, and no later run would take it for ours.
+            raise StorageError.not_writable(str(self.folder.parent), os.strerror(errno.ENOENT))
         path = private_folder(self.folder / step) / f"{key}{suffix}"
+        for taken in (path, self.folder / _record(step, key)):
+            if taken.is_dir() and not taken.is_symlink():
+                # No file can be renamed to where a folder is.
+                shutil.rmtree(taken)
 
         def watched(part: Path) -> int:
             with self._watch():

@@ -159,7 +159,10 @@ def read_only_store(job: Job) -> Iterator[Store]:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Yield the locked work folder of a job, None if missing or empty; raise while a run uses it."""
+    """Yield the locked work folder of a job, None if missing or empty; raise while a run uses it.
+
+    What killed runs left in its target is removed.
+    """
     if work_of(job).folder is None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path
@@ -167,9 +170,11 @@ def idle_folder(job: Job) -> Iterator[Path | None]:
     check_folders_disjoint(job)
     check_own_work_folder(work)
     if not work.is_dir() or not any(work.iterdir()):
+        clear_staging(job)
         yield None
         return
     with _locked(work):
+        clear_staging(job)
         yield work
 
 
@@ -192,7 +197,6 @@ def clean_work(job: Job) -> CleanOutcome:
     with idle_folder(job) as work:
         if not work:
             return CleanOutcome(0, 0, 0)
-        clear_staging(job)
         outcome = remove_own_work(work)
     # Once the lock is closed: until then a file system over a network keeps it under another name. A link to a folder stays.
     with suppress(OSError):

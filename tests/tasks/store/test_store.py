@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.base import StorageError
+from schemas.errors.folders import WorkError
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -102,6 +105,32 @@ def test_damage_is_noticed_by_the_process_that_made_it_too(folder: Path, damage)
     assert store.is_complete(made)
     damage(store.path(made), store.path(made).with_suffix(".record"))
     assert not store.is_complete(made)
+
+
+@pytest.mark.parametrize("damage", [shorten, delete])
+def test_what_is_no_longer_what_was_written_is_not_read(folder: Path, damage) -> None:
+    store = fresh(folder)
+    made = store.make("step", KEY, ".txt", write())
+    damage(store.path(made), store.path(made).with_suffix(".record"))
+    with pytest.raises(WorkError, match="is gone, or is not what was written"):
+        store.path(made)
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".record"])
+def test_a_folder_in_the_place_of_a_file_gives_way(folder: Path, suffix: str) -> None:
+    path = fresh(folder).path(fresh(folder).make("step", KEY, ".txt", write()))
+    path.with_suffix(suffix).unlink()
+    (path.with_suffix(suffix) / "below").mkdir(parents=True)
+    store = fresh(folder)
+    assert store.path(store.make("step", KEY, ".txt", write())).read_text() == "whole"
+
+
+def test_work_that_is_removed_meanwhile_is_not_made_again_without_its_mark(folder: Path) -> None:
+    store = fresh(folder)
+    shutil.rmtree(folder)
+    with pytest.raises(StorageError, match=re.escape(f"'{folder}' cannot be written (No such file or directory)")):
+        store.make("step", KEY, ".txt", write())
+    assert not folder.exists()
 
 
 def test_files_and_folders_are_private_whatever_the_umask(folder: Path) -> None:
@@ -240,5 +269,5 @@ def test_what_no_run_had_a_use_for_since_a_moment_goes_but_for_what_is_kept(tmp_
     later.mark_used()
     later.prune_unused(2_000, {("step", keys["kept"])})
     again = Store.at(tmp_path)
-    assert not again.path(old["old"]).exists()
+    assert not (again.folder / old["old"].file).exists()
     assert [again.is_complete(one) for one in (old["old"], old["kept"], used, new)] == [False, True, True, True]
