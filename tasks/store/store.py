@@ -10,7 +10,6 @@ when it is fetched.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import time
@@ -22,7 +21,6 @@ from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
-from schemas.errors.base import StorageError
 from schemas.errors.folders import WorkError
 from schemas.reading.model import FrozenModel
 from tasks.store.files import clear_partial_files, file_digest, private_folder, write_atomically
@@ -224,9 +222,6 @@ class Store:
         """
         if found := self.find(step, key):
             return found
-        if not self.folder.parent.is_dir():
-            # Made again here it would lack the mark, and no later run would take it for ours.
-            raise StorageError.not_writable(str(self.folder.parent), os.strerror(errno.ENOENT))
         path = private_folder(self.folder / step) / f"{key}{suffix}"
         for taken in (path, self.folder / _record(step, key)):
             if taken.is_dir() and not taken.is_symlink():
@@ -235,7 +230,11 @@ class Store:
 
         def watched(part: Path) -> int:
             with self._watch():
-                return write(part)
+                try:
+                    return write(part)
+                except Exception:
+                    self._raise_if_damaged()
+                    raise
 
         rows = write_atomically(path, watched)
         state = _state(path)
@@ -244,6 +243,16 @@ class Store:
         self._believed[path] = *state, artifact.sha256
         self.used.add((step, key))
         return artifact
+
+    def _raise_if_damaged(self) -> None:
+        """Raise ``WorkError`` if a file that was whole when it was found is gone or was written to since then."""
+        for path, (size, changed, *_) in tuple(self._believed.items()):
+            try:
+                there = _state(path)[:2]
+            except OSError:
+                there = (-1, -1)
+            if there != (size, changed):
+                raise WorkError.damaged(str(path)) from None
 
     def _keep(self, artifact: Artifact) -> None:
         record: Any = artifact.model_dump()

@@ -42,6 +42,7 @@ from tasks.store.work_folder import (
     clear_staging,
     make_work_folder,
     remove_own_work,
+    restore_mark,
 )
 
 BELOW, CALLS, LIST, FILES = "artifacts", "calls", "kept.json", "kept"
@@ -121,7 +122,10 @@ def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
             yield work
     else:
         with _locked(make_work_folder(job)) as folder:
-            yield FolderWork(Store.at(folder), folder)
+            try:
+                yield FolderWork(Store.at(folder), folder)
+            finally:
+                restore_mark(folder)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -116,6 +115,24 @@ def test_what_is_no_longer_what_was_written_is_not_read(folder: Path, damage) ->
         store.path(made)
 
 
+@pytest.mark.parametrize("damage", [shorten, delete])
+def test_what_fails_because_another_is_damaged_meanwhile_says_so(folder: Path, damage) -> None:
+    store = fresh(folder)
+    path = store.path(store.make("step", KEY, ".txt", write()))
+
+    def fail(part: Path) -> int:
+        raise ValueError("what a library says of it")
+
+    def damaged(part: Path) -> int:
+        damage(path, path.with_suffix(".record"))
+        return fail(part)
+
+    with pytest.raises(ValueError, match="what a library"):
+        store.make("step", STEP.key("b"), ".txt", fail)
+    with pytest.raises(WorkError, match=re.escape(f"'{path}' is gone, or is not what was written")):
+        store.make("step", STEP.key("b"), ".txt", damaged)
+
+
 @pytest.mark.parametrize("suffix", [".txt", ".record"])
 def test_a_folder_in_the_place_of_a_file_gives_way(folder: Path, suffix: str) -> None:
     path = fresh(folder).path(fresh(folder).make("step", KEY, ".txt", write()))
@@ -123,14 +140,6 @@ def test_a_folder_in_the_place_of_a_file_gives_way(folder: Path, suffix: str) ->
     (path.with_suffix(suffix) / "below").mkdir(parents=True)
     store = fresh(folder)
     assert store.path(store.make("step", KEY, ".txt", write())).read_text() == "whole"
-
-
-def test_work_that_is_removed_meanwhile_is_not_made_again_without_its_mark(folder: Path) -> None:
-    store = fresh(folder)
-    shutil.rmtree(folder)
-    with pytest.raises(StorageError, match=re.escape(f"'{folder}' cannot be written (No such file or directory)")):
-        store.make("step", KEY, ".txt", write())
-    assert not folder.exists()
 
 
 def test_files_and_folders_are_private_whatever_the_umask(folder: Path) -> None:
