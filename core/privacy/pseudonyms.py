@@ -291,11 +291,12 @@ def shifted_dates(spec: ShiftTreatment, values: pa.Array, inputs: TreatmentInput
 
 
 def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, inputs: TreatmentInputs) -> pa.Array:
-    """Return dates, given as text, shifted back by their subjects' days; raise PseudonymError if unlike."""
+    """Return dates, given as text or empty, shifted back by days of subjects; raise if unlike."""
     lengths = pc.utf8_length(pseudonyms)
     dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
     try:
-        return shift_dates(pseudonyms.cast(pa.string()).cast(dtype), -_days(spec, inputs)).cast(pa.string()).cast(pa.large_string())
+        given = pc.if_else(pc.equal(lengths, 0), None, pseudonyms)
+        return shift_dates(given.cast(pa.string()).cast(dtype), -_days(spec, inputs)).cast(pa.string()).cast(pa.large_string())
     except (UnfitError, pa.ArrowInvalid):
         raise PseudonymError.unreadable_list("dates must be written as 2020-01-31 or as 2020-01-31 12:00:00, all alike") from None
 

@@ -121,7 +121,7 @@ def show_hierarchy(
 
 def _column_of(file: Path, column: str, settings: Sequence[str]) -> tuple[Job, str]:
     """Return the job of a column's table, and the column's name there."""
-    from schemas.relational.table_jobs import table_job
+    from schemas.relational.table_jobs import nearest_of_tables, table_job
     from schemas.relational.tables_job import TablesJob, load_any_job
 
     loaded = load_any_job(file, settings)
@@ -129,7 +129,10 @@ def _column_of(file: Path, column: str, settings: Sequence[str]) -> tuple[Job, s
         return loaded, column
     table = max((name for name in loaded.tables if column.startswith(f"{name}.")), key=len, default=None)
     if table is None:
-        raise typer.BadParameter(f"names no table: write TABLE.COLUMN, with a table of {', '.join(loaded.tables)}", param_hint="--column")
+        hint = nearest_of_tables(column, loaded, "quasi_identifiers")
+        raise typer.BadParameter(
+            f"names no table{hint}: write TABLE.COLUMN, with a table of {', '.join(loaded.tables)}", param_hint="--column"
+        )
     return table_job(loaded, table), column.removeprefix(f"{table}.")
 
 

@@ -62,6 +62,8 @@ def init(
     if not source and not table and not query:
         raise typer.BadParameter("name a source, or give --table or --query for PostgreSQL")
     if source and len(source) > 1 and all(Path(one).is_dir() for one in source):
+        if table or query or types:
+            raise typer.BadParameter("--table, --query and --type are for one source, and several folders are a table each")
         from flows.commands.tables import init_of_tables
 
         return init_of_tables([Path(one) for one in source], out, as_json=as_json, accept=accept)

@@ -172,6 +172,6 @@ def reveal(
     with read_only_store(loaded):
         originals = originals_of(loaded, column, pseudonyms, subjects)
         write_originals(loaded, to, pseudonyms, originals, subjects)
-    unknown = sum(original is None for original in originals)
+    unknown = sum(original is None and pseudonym != "" for pseudonym, original in zip(pseudonyms, originals, strict=True))
     left = f"; {unknown:,} of them {verb_of(unknown, 'are')} none of '{column}'" if unknown else ""
     Screen(highlight=False).print(f"{counted(len(pseudonyms), 'pseudonym')} in {to}{left}")

@@ -140,7 +140,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     for name, text in sentence_rows(manifest, untold):
         table.add_row(name, text)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
-    table.add_row("verified", "recounted from the written files" if new else "recounted from the written files when it was published")
+    table.add_row("verified", "recounted from the written files" if new else "when it was published; skald verify recounts it")
     # Outside the table, which would break a path where the terminal ends.
     paths = [f" {'release':<13} {folder}", *([f" {'report':<13} {report}"] if (report := Path(folder, "report.html")).is_file() else [])]
     said = Group(table, *(Text(path) for path in paths))

@@ -16,7 +16,11 @@ from typing import ClassVar, Self
 
 STAYS = "What is finished stays, and the same command continues from there."
 CONTINUES = "Nothing was published; what is finished stays, and the same command continues from there."
-_DENIED = os.strerror(errno.EACCES)
+_ADVICE = {
+    os.strerror(errno.EACCES): " It is another user's, or closed to you: run as that user, or take a folder of your own."
+} | dict.fromkeys(
+    map(os.strerror, (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY)), " Another file or folder is in its place: move it away."
+)
 _PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
 
 
@@ -351,8 +355,7 @@ class StorageError(SkaldError):
     @classmethod
     def not_writable(cls, folder: str, reason: str) -> StorageError:
         """Folder or file cannot be written: no permission, disk full, not a folder, or gone."""
-        other = " It is another user's, or closed to you: run as that user, or take a folder of your own." if reason == _DENIED else ""
-        return cls(f"'{shown_path(folder)}' cannot be written ({reason}).{other}").continuing()
+        return cls(f"'{shown_path(folder)}' cannot be written ({reason}).{_ADVICE.get(reason, '')}").continuing()
 
     @classmethod
     def out_of_memory(cls, memory: int) -> StorageError:
@@ -377,7 +380,8 @@ class StorageError(SkaldError):
     @classmethod
     def altered(cls, release: str, files: int) -> StorageError:
         """Files of an existing release of the same job and data are missing or altered."""
-        return cls(f"Release '{release}' exists with {counted(files, 'file')} missing or altered. Move it away and run again.")
+        said = f"Release '{release}' exists with {counted(files, 'file')} missing or altered"
+        return cls(f"{said}, which 'skald verify' names. Move it away and run again.")
 
     @classmethod
     def not_a_release(cls, folder: str, reason: str) -> StorageError:

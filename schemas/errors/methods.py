@@ -199,9 +199,11 @@ class UtilityError(SkaldError):
         return cls(f"--target '{column}' is not among the sensitive and insensitive columns of the job{nearest(column, columns)}.")
 
     @classmethod
-    def no_table(cls, target: str, tables: Iterable[str]) -> UtilityError:
+    def no_table(cls, target: str, tables: Iterable[str], hint: str) -> UtilityError:
         """Target names no table of the job that has quasi-identifiers."""
-        return cls(f"--target '{target}' names no table with quasi-identifiers: write TABLE.COLUMN, with a table of {', '.join(tables)}.")
+        return cls(
+            f"--target '{target}' names no table with quasi-identifiers{hint}: write TABLE.COLUMN, with a table of {', '.join(tables)}."
+        )
 
     @classmethod
     def no_classes(cls, column: str, values: int, most: int) -> UtilityError:

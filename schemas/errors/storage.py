@@ -93,6 +93,11 @@ class MachineError(StorageError):
         """No further file can be opened by this process."""
         return cls("The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'.").continuing()
 
+    @classmethod
+    def no_such_letters(cls) -> MachineError:
+        """Path has a letter that the locale's encoding of file names lacks."""
+        return cls("A path has a letter that file names lack in this locale. Set PYTHONUTF8=1, or LC_ALL to a locale of UTF-8.")
+
 
 REASONS = {
     "08006": ": the connection was lost",

@@ -74,6 +74,11 @@ class RelationError(SourceError):
         return cls([f"'{table}' has {counted(rows, 'row')}, and a table of such a job may have 2^32 - 2 at most; make a job for each part"])
 
 
+def _ways(can_bound: bool, others: str) -> str:
+    """Return advice that begins with a bound on the rows of a person, where one can still help."""
+    return f"Bound the rows of a person (rows: {{most: n}}), {others}" if can_bound else others.capitalize()
+
+
 class HistoryError(PrivacyError):
     """Raised when person histories cannot keep the promise of a job of several tables."""
 
@@ -83,7 +88,7 @@ class HistoryError(PrivacyError):
         return cls(f"k = {k:,} cannot be met by {counted(there, unit)}. Lower privacy.k or add data; nothing was published.")
 
     @classmethod
-    def top_fails(cls, k: int, failing: int, persons: int, most: int, *, withholds: bool) -> HistoryError:
+    def top_fails(cls, k: int, failing: int, persons: int, most: int, *, withholds: bool, can_bound: bool) -> HistoryError:
         """Too many persons have a rare history even with all values generalised to ``*``.
 
         Their numbers of rows alone set them apart.
@@ -93,13 +98,14 @@ class HistoryError(PrivacyError):
             failing: Persons whose history too few share.
             most: How many may be left out.
             withholds: Whether the others may stay with fewer rows.
+            can_bound: Whether a table may have several rows of a person.
         """
         rows = ", and suppression.rows does not save enough of the others" if withholds else ""
         return cls(
             f"With every value generalised to * {counted(failing, 'person')} of {persons:,} still {verb_of(failing, 'have')} "
             f"a history that fewer than {k:,} "
-            f"share, by their numbers of rows alone; suppression.limit leaves out at most {most:,}{rows}. Bound the rows of a person "
-            "(rows: {most: n}), raise the limit or lower privacy.k; nothing was published."
+            f"share, by their numbers of rows alone; suppression.limit leaves out at most {most:,}{rows}. "
+            f"{_ways(can_bound, 'raise the limit or lower privacy.k')}; nothing was published."
         )
 
     @classmethod
@@ -111,14 +117,14 @@ class HistoryError(PrivacyError):
         )
 
     @classmethod
-    def rows_fail(cls, most: int) -> HistoryError:
+    def rows_fail(cls, most: int, *, can_bound: bool) -> HistoryError:
         """Classes of persons withhold more rows than ``suppression.rows`` allows.
 
         They do so even without the classes that withhold most.
         """
         return cls(
-            f"Classes of persons withhold more rows than suppression.rows allows, also with {counted(most, 'person')} left out. Raise "
-            "suppression.rows or suppression.limit, bound the rows of a person (rows: {most: n}) or lower privacy.k; nothing was published."
+            f"Classes of persons withhold more rows than suppression.rows allows, also with {counted(most, 'person')} left out. "
+            f"{_ways(can_bound, 'raise suppression.rows or suppression.limit, or lower privacy.k')}; nothing was published."
         )
 
     @classmethod
@@ -130,20 +136,20 @@ class HistoryError(PrivacyError):
         )
 
     @classmethod
-    def choices_fail(cls, k: int, rows: int, most: int) -> HistoryError:
+    def choices_fail(cls, k: int, rows: int, most: int, *, can_bound: bool) -> HistoryError:
         """Too many persons have a choice of known rows that fewer than k share, at all levels."""
         return cls(
             f"Even with every value generalised to * more than {counted(most, 'person')} {verb_of(most, 'have')} "
             f"a choice of at most {counted(rows, 'row')} of each table that fewer than {k:,} share, by numbers of rows alone. "
-            "Bound the rows of a person (rows: {most: n}), raise suppression.limit or lower privacy.k; nothing was published."
+            f"{_ways(can_bound, 'raise suppression.limit or lower privacy.k')}; nothing was published."
         )
 
     @classmethod
-    def too_many_choices(cls, choices: int, needed: int) -> HistoryError:
+    def too_many_choices(cls, choices: int, needed: int, *, can_bound: bool) -> HistoryError:
         """There are more choices of rows than the memory can hold."""
         return cls(
-            f"There are {choices:,} choices of rows to count, which take about {needed // 1_000_000 + 1:,} MB. Bound the rows of a person "
-            "(rows: {most: n}), ask for fewer known rows, or raise memory; nothing was published."
+            f"There are {choices:,} choices of rows to count, which take about {needed // 1_000_000 + 1:,} MB. "
+            f"{_ways(can_bound, 'ask for fewer known rows, or raise memory')}; nothing was published."
         )
 
     @classmethod

@@ -226,4 +226,4 @@ class ValuesError(SourceError):
         """Source paths are not UTF-8 text, so that no manifest or message can name them."""
         them = "it" if count == 1 else "them"
         said = f"{counted(count, 'file')} of the source {verb_of(count, 'have')} a path that is not UTF-8 text"
-        return cls(f"{said}. Rename {them}, or the folder.")
+        return cls(f"{said}. Rename {them}, or the folder; where PYTHONUTF8=0 is set, take that away.")

@@ -220,9 +220,16 @@ def inferred_delimiter(source: dict[str, Any]) -> str:
     return "\t" if source["path"] and suffix(source["path"][0]) == ".tsv" else ","
 
 
+_TOKEN = re.compile(r"""\s+|--[^\n]*|/\*.*?\*/|('(?:[^']|'')*'|"[^"]*"|\$(\w*)\$.*?\$\2\$|.)""", re.DOTALL)
+"""Of SQL: spaces and comments, and as the first group all else."""
+
+
 def statement_text(value: str) -> str:
-    """Return a table name or SQL statement without its final semicolon; raise if it is empty."""
-    text = value.strip().removesuffix(";").rstrip()
+    """Return a table name or SQL statement without final semicolon and comments; raise if empty."""
+    text = value.strip()
+    said = [token for token in _TOKEN.finditer(text) if token[1]]
+    if said and said[-1][1] == ";":
+        text = text[: said[-1].start()].rstrip()
     if not text or "\0" in text:
         raise fault("must be a table or a SELECT statement, but is empty")
     return text

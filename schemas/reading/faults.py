@@ -100,10 +100,15 @@ class KeyLocation:
     named: bool = False
 
 
+def _keys(model: type[StrictModel]) -> list[tuple[str, FieldInfo]]:
+    """Return the keys that a model takes, with their fields."""
+    keys = ((field.alias or name, field) for name, field in model.model_fields.items())
+    return [(key, field) for key, field in keys if key not in model.keys_elsewhere]
+
+
 def key_locations(model: type[StrictModel], at: KeyLocation = KeyLocation()) -> Iterator[tuple[str, KeyLocation]]:
     """Yield each key of a model and of the models in it, with its place."""
-    for name, field in model.model_fields.items():
-        key = field.alias or name
+    for key, field in _keys(model):
         yield key, at
         inner, choice, _ = field_model(field)
         entries = any(isinstance(entry, EntriesOf) for entry in field.metadata)
@@ -270,7 +275,7 @@ def unknown_key(loc: Loc, owner: type[StrictModel] | None, root: type[StrictMode
 
     Inside a quasi-identifier a key that is known nowhere, and resembles none, is not shown.
     """
-    known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
+    known = [name for name, _ in _keys(owner)] if owner else []
     key = str(loc[-1])
     # A letter too many is likelier than a key of another place.
     if not nearest(key, known, _ALIKE) and (places := locations_of_key(key, loc[:-1], root)):

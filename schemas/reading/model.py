@@ -83,6 +83,8 @@ class StrictModel(FrozenModel):
     """Fields that came later: they stay out of the digest at their default, so that older jobs keep theirs."""
     examples: ClassVar[Mapping[str, str]] = {}
     """By field, how it is written in a job, for the message on a value of another form."""
+    keys_elsewhere: ClassVar[Sequence[str]] = ()
+    """Keys of the model beneath that a job must not have here, so that no message proposes them."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -104,7 +104,7 @@ def _reference_faults(references: Mapping[str, Sequence[str]]) -> list[str]:
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _ROLES = ("identifiers", "withheld", "quasi_identifiers", "sensitive", "insensitive")
-_OF_ONE_TABLE = ("person", "most_records", "linkable", "accept_untreated")
+OF_ONE_TABLE = ("person", "most_records", "linkable", "accept_untreated")
 
 
 def column_list(value: object) -> list[str]:
@@ -158,7 +158,7 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
     faults = [f"{place}.columns: {sentence}" for sentence in role_faults(columns)]
     faults += [
         f"{place}.columns.{setting}: is for jobs of one table; key and references say whose row it is"
-        for setting in _OF_ONE_TABLE
+        for setting in OF_ONE_TABLE
         if columns.get(setting) not in (None, [], False)
     ]
     key, referring = column_list(table.get("key")), {}

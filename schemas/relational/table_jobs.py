@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from schemas.errors.base import nearest
+from schemas.job.columns import names
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job, digest_of, privacy_content, quasi_identifiers_content
 from schemas.job.method import SkaldMethod
@@ -146,6 +148,18 @@ def tables_digest(job: TablesJob) -> str:
         table["columns"]["quasi_identifiers"] = quasi_identifiers_content(of_table)
         table["privacy"] = privacy_content(of_table)
     return digest_of(content)
+
+
+def nearest_of_tables(name: str, job: TablesJob, *roles: str) -> str:
+    """Return ``" (did you mean 'table.column'?)"`` for the closest column, or an empty string.
+
+    Args:
+        name: As it is written; the table may be left out.
+        job: The job.
+        roles: Keys of ``columns``.
+    """
+    known = [f"{table}.{column}" for table, one in job.tables.items() for role in roles for column in names(getattr(one.columns, role))]
+    return nearest(next((one for one in known if one.endswith(f".{name}")), name), known)
 
 
 def tables_promise(job: TablesJob) -> dict[str, Any]:

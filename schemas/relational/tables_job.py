@@ -30,7 +30,7 @@ from schemas.reading.model import (
 )
 from schemas.reading.regular_files import GivenJob
 from schemas.registry.privacy_kinds import Closeness, Diversity
-from schemas.relational.fitting import TableTree, column_list, table_faults, tree_of
+from schemas.relational.fitting import OF_ONE_TABLE, TableTree, column_list, table_faults, tree_of
 
 
 def key_columns(value: object) -> object:
@@ -51,6 +51,7 @@ class TableColumns(Columns):
     jobs of one table.
     """
 
+    keys_elsewhere: ClassVar[Sequence[str]] = OF_ONE_TABLE
     quasi_identifiers: list[QuasiIdentifier] = Field(default_factory=list)
     """Columns that are generalised; none where nothing of the table singles people out but its numbers of rows."""
 
@@ -226,6 +227,11 @@ class TablesJob(JobModel):
         tree, _ = tree_of({name: list(table.references.values()) for name, table in self.tables.items()})
         assert tree is not None
         return tree
+
+    @property
+    def can_bound(self) -> bool:
+        """Whether a table below the unit may have several rows of a person."""
+        return any(table.references and (table.rows is None or table.rows.most > 1) for table in self.tables.values())
 
     @property
     def is_local(self) -> bool:

@@ -22,7 +22,7 @@ from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
 from core.histograms.projections import Bundles
 from core.units.class_table import exact_hierarchy
-from schemas.errors.base import StorageError
+from schemas.errors.folders import WorkError
 from schemas.job.job import Job, quasi_identifiers_digest
 from tasks.counting.chunk_counts import OF_CHUNK, axis_names, cell_columns, cell_table
 from tasks.engine.progress import notify
@@ -194,10 +194,10 @@ ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
 
 
 def chunk_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:
-    """Return the domains that code a chunk's histogram; raise ``StorageError`` if they are missing."""
+    """Return the domains that code a chunk's histogram; raise ``WorkError`` if they are missing."""
     found = store.find("domains", part.key)
     if found is None:
-        raise StorageError.malformed("domains", ["missing"])
+        raise WorkError.damaged(str(store.folder / "domains"))
     return load_domains(store, found, names)
 
 

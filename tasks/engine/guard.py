@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -115,6 +116,8 @@ def sanitised_error(error: BaseException) -> SkaldError:
         return MachineError.no_memory()
     if is_short_of_files(error):
         return MachineError.no_files()
+    if isinstance(error, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
+        return MachineError.no_such_letters()
     if isinstance(error, OSError):
         return StorageError.not_writable(str(error.filename or "a file or standard output"), error.strerror or type(error).__name__)
     trace = error.__traceback__

@@ -155,7 +155,13 @@ FRAGMENT = FilesStep(
     make=_anonymise,
     # Chunks in another order hold the same records.
     reads=lambda _given, fragment: [fragment.group, sorted(run.sha256 for lot in fragment.batches_of_runs for run in lot)],
-    settings=lambda given: [given.source.payload_key, given.source.file_rows(given.job), *class_settings(given.job, given.coding)],
+    # The version stands in the files.
+    settings=lambda given: [
+        pa.cpp_version,
+        given.source.payload_key,
+        given.source.file_rows(given.job),
+        *class_settings(given.job, given.coding),
+    ],
     phase="fragments",
 )
 """A fragment that is anonymised alone, with its files."""

@@ -24,7 +24,7 @@ from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import AfterPublicationError, ObjectStoreError, PointerError
 from schemas.job.job import Job
 from schemas.relational.manifest import TablesManifest
-from schemas.release.evidence import MANIFEST, SIGNATURE, PublishedFile, Signable, has_valid_digest
+from schemas.release.evidence import MANIFEST, SIGNATURE, PublishedFile, has_valid_digest
 from schemas.release.manifest import FORMAT, Manifest
 from tasks.engine.runs import Run
 from tasks.publication.disclosures import check_recalled
@@ -93,7 +93,7 @@ class Target:
         if not folder.is_dir():
             return None
         manifest = here(folder)
-        if lost := count_missing_files(folder, manifest):
+        if lost := _count_altered_files(folder, manifest):
             raise StorageError.altered(release, lost)
         check_recalled(run, manifest)
         self._point(release)
@@ -151,7 +151,7 @@ class Target:
             # rename() refuses a folder that is there and not empty, so an old release is never written over.
             staging.rename(target / release)
         except OSError as error:
-            raise StorageError.not_writable(str(target), error.strerror or "unknown reason") from None
+            raise StorageError.not_writable(str(target / release), error.strerror or "unknown reason") from None
         try:
             flush(target)
             # Killed before this, the release is there and the next run of the job, which finds it, names it.
@@ -335,9 +335,13 @@ def unaltered_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def count_missing_files(folder: Path, manifest: Signable) -> int:
-    """Return how many files a manifest lists and its folder lacks, the signature included."""
-    return sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
+def _count_altered_files(folder: Path, manifest: Manifest | TablesManifest) -> int:
+    """Return how many listed files, the signature included, are missing or of another size."""
+    sizes = dict.fromkeys((*manifest.listed, *([SIGNATURE] if manifest.signed_by else []))) | {
+        one.path: one.bytes for one in manifest.files
+    }
+    there = {name: (folder / name).stat().st_size for name in sizes if (folder / name).is_file()}
+    return sum(name not in there or size not in (None, there[name]) for name, size in sizes.items())
 
 
 @dataclass

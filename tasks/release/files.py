@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import pyarrow as pa
 
 from core.formats.spreadsheets import unescape_csv_text, unescaped_csv_sql
 from schemas.errors.base import StorageError, VerificationError
@@ -159,14 +160,14 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
 
 @contextmanager
 def file_error(release_name: str) -> Iterator[None]:
-    """Raise ``VerificationError`` without values for DuckDB errors in the block, except lack of memory."""
+    """Raise ``VerificationError`` without values for DuckDB's and Arrow's errors, except lack of memory."""
     try:
         yield
     # Says nothing of the files; where the database was opened it becomes an error of storage.
     except duckdb.OutOfMemoryException:
         raise
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowInvalid) as error:
         if is_short_of_files(error) or is_file_fault(error):
             raise
-        # The kind alone, because DuckDB's words hold values.
+        # The kind alone, because their words hold values.
         raise VerificationError(release_name, [f"the files cannot be counted ({type(error).__name__})"]) from None

@@ -35,7 +35,7 @@ FILE_FAULTS = deque[SkaldError](maxlen=1)
 """The last error of a file that is Python's: of it DuckDB's own error keeps the text alone."""
 
 
-def is_file_fault(error: duckdb.Error) -> bool:
+def is_file_fault(error: Exception) -> bool:
     """Return whether DuckDB raised an error because a file that is Python's could not be read."""
     return type(error) is duckdb.Error and bool(FILE_FAULTS)
 

@@ -90,7 +90,7 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
         set_mode(temporary, mode)
         temporary.replace(path)
     except OSError as error:
-        raise StorageError.not_writable(str(path.parent), error.strerror or "unknown reason") from None
+        raise StorageError.not_writable(str(path if path.is_dir() else path.parent), error.strerror or "unknown reason") from None
     finally:
         temporary.unlink(missing_ok=True)
     return rows

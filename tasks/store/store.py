@@ -99,13 +99,15 @@ class Store:
                 yield
 
         store = Store(self.folder, self._bucket, both)
-        store.used = self.used
+        store.used, store._believed = self.used, self._believed
         return store
 
     def path(self, artifact: Artifact) -> Path:
         """Return the local path of an artefact, downloaded from the bucket if needed; raise if damaged."""
         path = self._path(artifact)
-        if self._bucket and not self._is_here(artifact):
+        if not self._is_here(artifact):
+            if not self._bucket:
+                raise WorkError.damaged(str(path))
             private_folder(path.parent)
             write_atomically(path, lambda part: self._fetch(artifact, part))
         return path
@@ -221,10 +223,18 @@ class Store:
         if found := self.find(step, key):
             return found
         path = private_folder(self.folder / step) / f"{key}{suffix}"
+        for taken in (path, self.folder / _record(step, key)):
+            if taken.is_dir() and not taken.is_symlink():
+                # No file can be renamed to where a folder is.
+                shutil.rmtree(taken)
 
         def watched(part: Path) -> int:
             with self._watch():
-                return write(part)
+                try:
+                    return write(part)
+                except Exception:
+                    self._raise_if_damaged()
+                    raise
 
         rows = write_atomically(path, watched)
         state = _state(path)
@@ -233,6 +243,16 @@ class Store:
         self._believed[path] = *state, artifact.sha256
         self.used.add((step, key))
         return artifact
+
+    def _raise_if_damaged(self) -> None:
+        """Raise ``WorkError`` if a file that was whole when it was found is gone or was written to since then."""
+        for path, (size, changed, *_) in tuple(self._believed.items()):
+            try:
+                there = _state(path)[:2]
+            except OSError:
+                there = (-1, -1)
+            if there != (size, changed):
+                raise WorkError.damaged(str(path)) from None
 
     def _keep(self, artifact: Artifact) -> None:
         record: Any = artifact.model_dump()

@@ -42,6 +42,7 @@ from tasks.store.work_folder import (
     clear_staging,
     make_work_folder,
     remove_own_work,
+    restore_mark,
 )
 
 BELOW, CALLS, LIST, FILES = "artifacts", "calls", "kept.json", "kept"
@@ -121,7 +122,10 @@ def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
             yield work
     else:
         with _locked(make_work_folder(job)) as folder:
-            yield FolderWork(Store.at(folder), folder)
+            try:
+                yield FolderWork(Store.at(folder), folder)
+            finally:
+                restore_mark(folder)
 
 
 @contextmanager
@@ -159,7 +163,10 @@ def read_only_store(job: Job) -> Iterator[Store]:
 
 @contextmanager
 def idle_folder(job: Job) -> Iterator[Path | None]:
-    """Yield the locked work folder of a job, None if missing or empty; raise while a run uses it."""
+    """Yield the locked work folder of a job, None if missing or empty; raise while a run uses it.
+
+    What killed runs left in its target is removed.
+    """
     if work_of(job).folder is None:
         raise WorkError.kept_by_rules_of_the_bucket()
     work = job.work_path
@@ -167,9 +174,11 @@ def idle_folder(job: Job) -> Iterator[Path | None]:
     check_folders_disjoint(job)
     check_own_work_folder(work)
     if not work.is_dir() or not any(work.iterdir()):
+        clear_staging(job)
         yield None
         return
     with _locked(work):
+        clear_staging(job)
         yield work
 
 
@@ -192,7 +201,6 @@ def clean_work(job: Job) -> CleanOutcome:
     with idle_folder(job) as work:
         if not work:
             return CleanOutcome(0, 0, 0)
-        clear_staging(job)
         outcome = remove_own_work(work)
     # Once the lock is closed: until then a file system over a network keeps it under another name. A link to a folder stays.
     with suppress(OSError):

@@ -80,16 +80,27 @@ def make_work_folder(job: Job) -> Path:
     """Create a job's work folder, private and marked as ours; return it; raise if it is another's."""
     check_own_work_folder(job.work_path)
     work = private_folder(job.work_path)
+    _mark(work)
+    return work
+
+
+def _mark(work: Path) -> None:
     try:
         # Whoever makes the mark first has made it; a link of its name is never followed.
         descriptor = os.open(work / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
     except FileExistsError:
-        return work
+        return
     except OSError as error:
         raise StorageError.not_writable(str(work), error.strerror or "unknown reason") from None
     with os.fdopen(descriptor, "w") as mark:
         mark.write(CONTENT_WORDS)
-    return work
+
+
+def restore_mark(work: Path) -> None:
+    """Mark a folder again that was removed during a run and holds only what the run still wrote."""
+    with suppress(OSError, StorageError):
+        if all(map(_is_known, os.listdir(work))):  # noqa: PTH208 - names are all that is asked
+            _mark(work)
 
 
 def check_own_work_folder(work: Path) -> None:

@@ -313,7 +313,12 @@ def _file(given: FileGathering, number: int, path: Path) -> int:
 
 
 FILES = FileStep(
-    "files", make=_file, reads=lambda given, number: [*given.inputs, number], code=lambda given: type(given.rewriting).__module__
+    "files",
+    make=_file,
+    reads=lambda given, number: [*given.inputs, number],
+    # It stands in the file, and that of the manifest is held against it.
+    settings=lambda _given: pa.cpp_version,
+    code=lambda given: type(given.rewriting).__module__,
 )
 """An output file."""
 

@@ -356,7 +356,7 @@ def _refusal(given: HistoryTables, faults: list[str | None]) -> HistoryError:
     if "values" in faults:
         return HistoryError.values_fail_classes(most)
     if "rows" in faults:
-        return HistoryError.rows_fail(most)
+        return HistoryError.rows_fail(most, can_bound=given.job.can_bound)
     return HistoryError.nobody_left(given.persons)
 
 

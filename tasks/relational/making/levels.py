@@ -62,7 +62,7 @@ def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDA
     tables = [rows for branch in given.job.tree.branches for rows in _rows_right_below(given, node, branch)]
     choices = estimate_choices([starts for starts, _ in tables], known_rows)
     if choices * BYTES_EACH > given.job.memory:
-        raise HistoryError.too_many_choices(choices, choices * BYTES_EACH)
+        raise HistoryError.too_many_choices(choices, choices * BYTES_EACH, can_bound=given.job.can_bound)
     of_unit = digests_of_numbers(combine_profiles(unit_profiles(given, node)), seeds_of(given, given.job.tree.unit, 0))
     return kept_persons(of_unit, tables, known_rows, given.job.privacy.k)
 
@@ -216,10 +216,11 @@ def _search(given: HistoryTables, most: int, path: Path) -> int:
     found = best_node(lattice, costs.floor(lattice), [given.axes_of([job.tree.unit]), *parts], most, look)
     if found is None:
         if job.privacy.known_rows is not None:
-            raise HistoryError.choices_fail(k, job.privacy.known_rows, most)
+            raise HistoryError.choices_fail(k, job.privacy.known_rows, most, can_bound=job.can_bound)
         coarsest = failing_persons(history_numbers(given, lattice.top), k)
         if coarsest > most:
-            raise HistoryError.top_fails(k, coarsest, given.persons, most_persons_left_out(given), withholds=bool(job.suppression.rows))
+            ways = {"withholds": bool(job.suppression.rows), "can_bound": job.can_bound}
+            raise HistoryError.top_fails(k, coarsest, given.persons, most_persons_left_out(given), **ways)
         raise HistoryError.values_fail(most_persons_left_out(given))
     outcome = TablesOutcome(
         node=found.node,

@@ -350,7 +350,7 @@ TABLES = FileStep(
         [keys.sha256 for keys in given.keys.values()],
         {name: made.sha256 for name, made in given.values.get(table, {}).items()},
     ],
-    settings=lambda given: [given.salt, sorted(given.job.tree.chains.items())],
+    settings=lambda given: [given.salt, sorted(given.job.tree.chains.items()), pa.cpp_version],
 )
 """A table of the release."""
 

@@ -221,7 +221,7 @@ def test_a_text_that_is_no_date_is_an_unreadable_list(asked: list[str]) -> None:
     except PseudonymError as error:
         assert "dates must be written as" in str(error)
     else:
-        assert found.null_count == 0
+        assert found.null_count == asked.count("")
 
 
 @given(st.lists(st.dates(date(1900, 1, 1), date(2100, 1, 1))), st.integers(-400, 400))

@@ -375,6 +375,7 @@ def test_plan_tells_what_the_run_then_does(direct: CommandLine) -> None:
     again = direct("plan", "job.yaml").stdout
     assert "published already: a run would do nothing" in again
     assert "120 in 1 file, 1 chunk" in " ".join(again.split())
+    assert "when it was published; skald verify recounts it" in direct("run", "job.yaml").stdout
 
 
 @pytest.mark.ci

@@ -132,7 +132,11 @@ def test_what_is_missing_in_one_of_several_tables_is_added_and_the_job_runs_then
     refused = direct("run", "job.yaml")
     assert (refused.returncode, "'ward': 1 of 3 values" in refused.stderr) == (2, True), refused.stderr
     unknown = direct("hierarchy", "complete", "job.yaml", "--column", "ward")
-    assert (unknown.returncode, "TABLE.COLUMN" in unknown.stderr, "person, visit, condition" in unknown.stderr) == (2, True, True)
+    assert (unknown.returncode, "(did you mean 'visit.ward'?): write" in unknown.stderr, "person, visit, condition" in unknown.stderr) == (
+        2,
+        True,
+        True,
+    )
     done = direct("hierarchy", "complete", "job.yaml", "--column", "visit.ward")
     assert (done.returncode, "1 line added at the end" in done.stdout) == (0, True), done.stderr
     assert [row[0] for row in rows(direct.folder / "ward.csv")] == ["a", "b", "c"]

@@ -311,6 +311,9 @@ def test_what_cannot_be_drafted_is_told_in_one_sentence(direct: CommandLine) -> 
         assert (done.returncode, done.stdout) == (2, ""), source
         assert sentence in done.stderr
         assert CANARY not in done.stderr
+    for option in ("--table", "--query", "--type"):
+        done = direct("init", "empty", "both", option, "x=decimal(4,1)")
+        assert (done.returncode, "--table, --query and --type are for one source" in done.stderr) == (2, True), option
     assert not (direct.folder / "job.yaml").exists()
 
 

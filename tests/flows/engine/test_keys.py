@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors.base import PrivacyError
+from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.composition.release_history import read_entry
 from tasks.engine import steps
 from tasks.engine.calls import artifacts_of
+from tasks.recount.recount import verify_release
 from tasks.store import keys
 from tasks.store.keys import secret_of
 from tasks.store.store import Artifact, Store
@@ -84,6 +86,29 @@ def test_a_changed_search_searches_again_and_what_it_reads_stays(anonymise: Anon
     assert (third.manifest.release, digests(third.folder)) == (first.manifest.release, digests(first.folder))
     assert third.manifest.increment is not None
     assert (third.manifest.increment.domains_reused, third.manifest.increment.unchanged) == (0, 0)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("method", [{"name": "skald"}, {"name": "mondrian", "fragments": {"count": 2}}])
+def test_files_of_another_library_are_written_again_by_a_run_that_goes_on(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: dict[str, Any]
+) -> None:
+    """A release is one library's: the files bear its version, and the recount of a release looks whether the manifest names it."""
+    job, written = people_job(tmp_path, TABLE, method=method), list[set[str]]()
+
+    def interrupted(*_: object) -> None:
+        written.append(made(tmp_path)["files"])
+        raise StorageError.not_writable("here", "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tasks.publication.target.Target.publish", interrupted)
+        for version in (pa.cpp_version, pa.cpp_version, "0.0.1"):
+            patched.setattr(pa, "cpp_version", version)
+            with pytest.raises(StorageError):
+                anonymise(job)
+    assert written[0] == written[1] < written[2]
+    assert len(written[2]) == 2 * len(written[0])
+    verify_release(load_job(job), anonymise(job).folder)
 
 
 @pytest.mark.ci

@@ -242,11 +242,15 @@ def test_a_reader_sees_whole_releases_only_and_current_always_names_one(anonymis
 
 @pytest.mark.ci
 @pytest.mark.few(1, "ci")
-@pytest.mark.parametrize("damage", ["data", "manifest"])
+@pytest.mark.parametrize("damage", ["data", "longer", "manifest"])
 def test_a_published_release_that_is_no_longer_whole_is_never_written_over(anonymise: Anonymise, tmp_path: Path, damage: str) -> None:
     job = people_job(tmp_path, TABLE)
     made = anonymise(job)
-    (data_files(made.folder)[0] if damage == "data" else made.folder / "manifest.json").unlink()
+    data = data_files(made.folder)[0]
+    if damage == "longer":
+        data.write_bytes(data.read_bytes() + b"x")
+    else:
+        (data if damage == "data" else made.folder / "manifest.json").unlink()
     left = snapshot(made.folder)
     with pytest.raises(StorageError, match="missing or altered"):
         anonymise(job)

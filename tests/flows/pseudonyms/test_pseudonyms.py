@@ -315,6 +315,10 @@ def test_originals_come_back_to_whoever_holds_key_and_vault(direct: CommandLine,
     assert CANARY not in done.stdout
     assert (direct.folder / "back.csv").read_text().count(CANARY) == 3
     assert (direct.folder / "back.csv").stat().st_mode & 0o777 == 0o600
+    (direct.folder / "dates").write_text(f"{persons[0]},\n{persons[0]},{days[0]}\n")
+    done = direct("reveal", "job.yaml", "admitted", "--from", "dates", "--to", "dates.csv", SKALD_TEST_KEY=SECRET)
+    assert (done.returncode, done.stdout) == (0, "2 pseudonyms in dates.csv\n"), done.stderr
+    assert (direct.folder / "dates.csv").read_text() == f"subject,pseudonym,original\n{persons[0]},,\n{persons[0]},{days[0]},{back[0]}\n"
     for to, why in (("back.csv", "exists"), ("releases/back.csv", "inside the target")):
         with pytest.raises(PseudonymError, match=why):
             write_originals(job, direct.folder / to, ["x"], ["y"], None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from schemas.errors.base import VerificationError
+from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import load_job
 from tasks.publication import target
 from tasks.publication.manifests import make_manifest
@@ -59,6 +59,19 @@ def test_nobody_else_looks_into_a_release_before_it_is_one(tmp_path: Path, monke
         os.umask(before)
     published = job.target_path / "people-0123456789abcdef"
     assert [stat.S_IMODE(one.stat().st_mode) for one in (published, published / "data")] == [0o777 & ~umask] * 2
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_somebody_laid_in_the_place_of_a_release_is_named_and_stays(tmp_path: Path, kind: str) -> None:
+    place = job_target(load_job(people_job(tmp_path, TABLE)))
+    staging, taken = place.staging_folder("people-0123456789abcdef"), tmp_path / "releases" / "people-0123456789abcdef"
+    if kind == "folder":
+        (taken / "theirs").mkdir(parents=True)
+    else:
+        taken.write_text("theirs")
+    with pytest.raises(StorageError, match=r"/people-0123456789abcdef' cannot be written .* is in its place: move it away"):
+        place.publish(staging, "people-0123456789abcdef", FolderWork(Store(tmp_path), tmp_path))
+    assert (taken / "theirs").is_dir() or taken.read_text() == "theirs"
 
 
 State = tuple[int, int]

@@ -273,4 +273,4 @@ def test_whoever_knows_how_classes_are_cut_leaves_everybody_two_values() -> None
 def test_refusals_of_one_person_are_in_the_singular() -> None:
     assert "at most 1 person is left out" in str(HistoryError.values_fail_classes(1))
     assert "at most 2 persons are left out" in str(HistoryError.values_fail_classes(2))
-    assert "more than 1 person has a choice of at most 1 row of each table" in str(HistoryError.choices_fail(5, 1, 1))
+    assert "more than 1 person has a choice of at most 1 row of each table" in str(HistoryError.choices_fail(5, 1, 1, can_bound=True))

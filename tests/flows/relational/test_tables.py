@@ -360,8 +360,10 @@ def test_every_choice_of_few_rows_is_that_of_k_persons(tmp_path: Path, source: d
 
 
 def test_numbers_of_rows_alone_can_set_too_many_apart(tmp_path: Path, source: dict[str, pa.Table]) -> None:
-    with pytest.raises(HistoryError, match="by their numbers of rows alone"):
+    with pytest.raises(HistoryError, match=r"by their numbers of rows alone; .* at most 0\. Bound the rows of a person"):
         tables(hospital_job(tmp_path, source, privacy={"k": 60}, suppression={"limit": 0}), ())
+    with pytest.raises(HistoryError, match=r"by their numbers of rows alone; .* at most 0\. Raise the limit or lower privacy\.k; nothing"):
+        tables(tmp_path / "job.yaml", ("tables.visit.rows={most: 1}", "tables.condition.rows={most: 1}"))
     with pytest.raises(HistoryError, match="k = 1,000 cannot be met by 150 persons"):
         tables(tmp_path / "job.yaml", ("privacy.k=1000",))
 

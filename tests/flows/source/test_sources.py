@@ -16,6 +16,7 @@ from pyarrow import csv, feather, ipc
 from schemas.errors.base import SourceError
 from schemas.errors.storage import DatabaseError, ObjectStoreError
 from schemas.job.job import load_job
+from schemas.job.source import statement_text
 from tasks.planning.plan import find_existing_release, make_plan
 from tasks.store.store import Store
 from tests.conftest import Anonymise
@@ -175,6 +176,23 @@ def test_the_order_of_rows_in_a_database_is_not_a_difference(anonymise: Anonymis
     (tmp_path / "people.duckdb").unlink()
     duckdb_file(tmp_path / "people.duckdb", TABLE.slice(1))
     assert anonymise(tmp_path / "job.yaml").new
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT 1;", "SELECT 1"),
+        ("SELECT 1 ; -- it's; all\n", "SELECT 1"),
+        ("SELECT 1; /* one\n; */ -- two", "SELECT 1"),
+        ("SELECT ';--' -- ;", "SELECT ';--' -- ;"),
+        ("SELECT 1 /* ; */", "SELECT 1 /* ; */"),
+        ('SELECT "a;--b"', 'SELECT "a;--b"'),
+        ("SELECT $x$;--$x$", "SELECT $x$;--$x$"),
+        ("SELECT 1; SELECT 2", "SELECT 1; SELECT 2"),
+    ],
+)
+def test_the_last_semicolon_goes_with_the_comments_behind_it(text: str, said: str) -> None:
+    assert statement_text(text) == said
 
 
 @pytest.mark.parametrize(

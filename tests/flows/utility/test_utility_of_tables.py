@@ -54,7 +54,7 @@ def test_the_command_prints_each_table_and_refuses_a_target_of_none(direct: Comm
     assert (done.returncode, [name in done.stdout for name in ("'person'", "'visit'", "'condition'")]) == (0, [True] * 3), done.stderr
     done = direct("utility", release, "--job", "job.yaml", "--queries", "20", "--json")
     assert list(json.loads(done.stdout)["tables"]) == ["person", "visit", "condition"]
-    with pytest.raises(UtilityError, match=r"--target 'income' names no table with quasi-identifiers: write TABLE.COLUMN"):
+    with pytest.raises(UtilityError, match=r"names no table with quasi-identifiers \(did you mean 'person\.income'\?\): write TABLE"):
         measure_utility_of_tables(load_tables_job(path), direct.folder / release, 20, 0, "income")
     job = load_tables_job(path)
     others = job.model_copy(update={"tables": {**job.tables, "other": job.tables["visit"]}})

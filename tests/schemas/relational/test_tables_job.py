@@ -13,7 +13,7 @@ from schemas.job.job import load_job
 from schemas.reading.job_files import is_of_tables
 from schemas.reading.regular_files import given_job
 from schemas.relational.fitting import TableTree, tree_of
-from schemas.relational.table_jobs import persons_job, table_job, tables_digest, unit_key_words
+from schemas.relational.table_jobs import nearest_of_tables, persons_job, table_job, tables_digest, unit_key_words
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tests.flows.relational.hospital import JOB
 from tests.jobs import job_of
@@ -68,6 +68,8 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     job["tables"]["visit"]["columns"]["person"] = ["person_id"]
     job["tables"]["condition"]["columns"]["withheld"] = ["visit_id"]
     job["suppression"]["limits"] = 1
+    job["tables"]["visit"]["most_records"] = 5
+    job["tables"]["visit"]["columns"]["most_record"] = 5
     treatment = {"hash": {"key": {"env": "KEY"}}}
     job["tables"]["visit"]["columns"]["identifiers"] = [{"name": "visit_id", "treatment": treatment}]
     told = faults_of(job)
@@ -76,6 +78,8 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         "is for jobs of one table",
         "'visit_id' is of the key",
         "did you mean 'limit'?",
+        "tables.visit.most_records: unknown key; known here: 'source', ",
+        "most_record: unknown key; known here: 'identifiers', 'withheld', 'quasi_identifiers', 'sensitive' and 'insensitive'",
         "'visit_id' has a treatment; only the unit's key",
     ):
         assert any(words in fault for fault in told), words
@@ -93,6 +97,13 @@ def test_the_key_of_the_unit_lasts_by_what_names_rows(kind: str | None) -> None:
     else:
         [fault] = faults_of(job)
         assert ("published by mask, which does not name rows" if kind else "is published as pseudonyms; leave it out here") in fault
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("vist.ward", "visit.ward"), ("ward", "visit.ward"), ("PERSON.Age", "person.age"), ("xyz", "")]
+)
+def test_a_column_of_several_tables_is_suggested_with_its_table(name: str, meant: str) -> None:
+    assert nearest_of_tables(name, loaded(JOB), "quasi_identifiers") == (f" (did you mean '{meant}'?)" if meant else "")
 
 
 def test_all_tables_are_one_of_persons() -> None:

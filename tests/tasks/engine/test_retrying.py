@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from schemas.errors.base import SkaldError, SourceError, StorageError
+from schemas.errors.base import InternalError, SkaldError, SourceError, StorageError
 from tasks.engine import prefect_steps
-from tasks.engine.guard import guarded, is_transient
+from tasks.engine.guard import guarded, is_transient, sanitised_error
 from tasks.engine.remote import call_queues
 from tasks.engine.remote.call_queues import FolderQueue
 from tasks.engine.remote.calls import CallKey, fulfil, queued_call
@@ -121,6 +121,14 @@ def test_what_lies_beneath_an_error_of_ours_decides_here_and_elsewhere(
     assert back.error().transient == transient
     error = duckdb.IOException(f'Could not read from file "x": {os.strerror(code)}')
     assert is_transient(error) == transient
+
+
+def test_a_name_that_the_locale_cannot_say_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnicodeEncodeError) as raised:
+        "b\u00fccher.csv".encode("ascii")
+    assert isinstance(sanitised_error(raised.value), InternalError)
+    monkeypatch.setattr("sys.getfilesystemencoding", lambda: "ascii")
+    assert str(sanitised_error(raised.value)).endswith("Set PYTHONUTF8=1, or LC_ALL to a locale of UTF-8.")
 
 
 def test_a_refusal_is_never_transient_and_says_so_for_the_next_one_that_handles_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,9 @@ from schemas.errors.folders import BusyError, FolderError
 from schemas.errors.storage import OutputError, ServerError
 from schemas.job.job import load_job
 from tasks.store.files import apply_user_umask, locked_file, open_folder, private_folder, random_temporary_folder, write_atomically
+from tasks.store.keys import StepCode
 from tasks.store.work import clean_work, hold_work
+from tasks.store.work_folder import check_own_work_folder, staging_prefix
 from tasks.writing.pseudonyms import write_originals
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
@@ -169,6 +172,33 @@ def test_what_is_published_in_a_folder_of_a_group_is_of_that_group(tmp_path: Pat
 def test_a_folder_of_another_user_is_named_as_one() -> None:
     assert "run as that user, or take a folder of your own." in str(StorageError.not_writable("f", os.strerror(errno.EACCES)))
     assert "another user" not in str(StorageError.not_writable("f", os.strerror(errno.ENOSPC)))
+
+
+def test_what_is_in_the_place_of_a_file_is_named_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "file" / "below").mkdir(parents=True)
+    with pytest.raises(StorageError, match=r"/file' cannot be written \(Is a directory\)\. Another .* is in its place: move it away\.$"):
+        write_atomically(tmp_path / "file", lambda part: part.write_text("x"))
+    assert [path.name for path in tmp_path.rglob("*")] == ["file", "below"]
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+def test_work_that_is_removed_meanwhile_is_ours_again_unless_somebody_else_wrote_there(tmp_path: Path, theirs: bool) -> None:
+    job = load_job(people_job(tmp_path))
+    with hold_work(job) as work:
+        shutil.rmtree(work.folder)
+        work.store.make("step", StepCode("step", "tasks.store.tables").key(), ".txt", lambda part: part.write_text("x"))
+        if theirs:
+            (work.folder / "letter.txt").touch()
+    with pytest.raises(FolderError, match="not SKALD's") if theirs else hold_work(job):
+        check_own_work_folder(job.work_path)
+
+
+def test_what_killed_runs_staged_is_cleaned_without_work_too(tmp_path: Path) -> None:
+    job = load_job(people_job(tmp_path))
+    (job.target_path / f"{staging_prefix(job)}people-0123456789abcdef" / "data").mkdir(parents=True)
+    (job.target_path / ".staging-00000000-people-0123456789abcdef").mkdir()
+    clean_work(job)
+    assert [path.name for path in job.target_path.iterdir()] == [".staging-00000000-people-0123456789abcdef"]
 
 
 def test_folders_that_a_file_system_takes_for_one_are_not_published(

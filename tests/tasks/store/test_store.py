@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.base import StorageError
+from schemas.errors.folders import WorkError
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact, Store
@@ -102,6 +104,42 @@ def test_damage_is_noticed_by_the_process_that_made_it_too(folder: Path, damage)
     assert store.is_complete(made)
     damage(store.path(made), store.path(made).with_suffix(".record"))
     assert not store.is_complete(made)
+
+
+@pytest.mark.parametrize("damage", [shorten, delete])
+def test_what_is_no_longer_what_was_written_is_not_read(folder: Path, damage) -> None:
+    store = fresh(folder)
+    made = store.make("step", KEY, ".txt", write())
+    damage(store.path(made), store.path(made).with_suffix(".record"))
+    with pytest.raises(WorkError, match="is gone, or is not what was written"):
+        store.path(made)
+
+
+@pytest.mark.parametrize("damage", [shorten, delete])
+def test_what_fails_because_another_is_damaged_meanwhile_says_so(folder: Path, damage) -> None:
+    store = fresh(folder)
+    path = store.path(store.make("step", KEY, ".txt", write()))
+
+    def fail(part: Path) -> int:
+        raise ValueError("what a library says of it")
+
+    def damaged(part: Path) -> int:
+        damage(path, path.with_suffix(".record"))
+        return fail(part)
+
+    with pytest.raises(ValueError, match="what a library"):
+        store.make("step", STEP.key("b"), ".txt", fail)
+    with pytest.raises(WorkError, match=re.escape(f"'{path}' is gone, or is not what was written")):
+        store.make("step", STEP.key("b"), ".txt", damaged)
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".record"])
+def test_a_folder_in_the_place_of_a_file_gives_way(folder: Path, suffix: str) -> None:
+    path = fresh(folder).path(fresh(folder).make("step", KEY, ".txt", write()))
+    path.with_suffix(suffix).unlink()
+    (path.with_suffix(suffix) / "below").mkdir(parents=True)
+    store = fresh(folder)
+    assert store.path(store.make("step", KEY, ".txt", write())).read_text() == "whole"
 
 
 def test_files_and_folders_are_private_whatever_the_umask(folder: Path) -> None:
@@ -240,5 +278,5 @@ def test_what_no_run_had_a_use_for_since_a_moment_goes_but_for_what_is_kept(tmp_
     later.mark_used()
     later.prune_unused(2_000, {("step", keys["kept"])})
     again = Store.at(tmp_path)
-    assert not again.path(old["old"]).exists()
+    assert not (again.folder / old["old"].file).exists()
     assert [again.is_complete(one) for one in (old["old"], old["kept"], used, new)] == [False, True, True, True]

@@ -98,6 +98,7 @@ def test_dates_come_back_with_their_subjects_all_of_one_by_as_many_days(job: Job
     moved = [(one - date.fromisoformat(day)).days for one, day in zip(found, days, strict=True)]
     assert moved[0] == moved[1] != moved[2]
     assert all(0 < abs(by) <= 30 for by in moved)
+    assert reveal(job, "admitted", ["", days[0]], ["q", "p"]) == [None, found[0].isoformat()]
     with pytest.raises(PseudonymError, match="'admitted' needs a subject and a date in each line"):
         reveal(job, "admitted", days)
     with pytest.raises(PseudonymError, match="'ssn' needs one pseudonym in each line"):
