@@ -41,7 +41,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "relational": (10, 0),
             "verification": (6, 4),
             "planning": (9, 0),
-            "utility": (9, 3),
+            "utility": (7, 4),
             "studio": (10, 1),
         },
     ),

@@ -143,17 +143,19 @@ def run(
     """
     from schemas.job.job import load_job
     from schemas.reading.job_files import is_of_tables
+    from schemas.reading.regular_files import scratch_job
 
     if is_of_tables(job, settings or ()):
         from flows.commands.tables import run_tables
 
         if replay is not None:
             raise typer.BadParameter("jobs of several tables take no --replay yet")
-        return run_tables(job, settings or (), as_json=as_json, direct=direct, runner=runner, scheduler=scheduler)
+        return run_tables(
+            scratch_job(job) if scratch else job, settings or (), as_json=as_json, direct=direct, runner=runner, scheduler=scheduler
+        )
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
-    from schemas.reading.regular_files import scratch_job
     from tasks.engine.flows import without_prefect
     from tasks.engine.lineage import events_are_enabled
     from tasks.engine.runners import set_runner

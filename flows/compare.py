@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.job.job import load_job
+from schemas.job.job import Job, digest_of, job_digest
+from schemas.job.method import METHODS
+from schemas.relational.table_jobs import persons_job, tables_digest, tables_with_qids, unit_job
+from schemas.relational.tables_job import TABLES_METHODS, TablesJob, load_any_job
 from schemas.release.method_comparison import MethodComparison
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains
 from tasks.engine.flows import as_flow
+from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
+from tasks.relational.making.reading import check_types, open_tables, read_tables
 from tasks.source.extracts import open_run
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.files import check_takes_files
@@ -37,16 +42,28 @@ def compare_methods(
     Args:
         job_file: The YAML file; its own method keeps its options, others have their defaults.
         settings: Overrides such as ``suppression.limit=0``.
-        methods: Their names; the order decides where all figures are the same.
+        methods: Their names, all if left out; the order decides where all figures are the same.
         ks: Values of k; the job's own if left out.
         to: Folder for the figures; ``<target>-comparison`` if left out.
 
     Raises:
         SkaldError: with one sentence and the exit code of the command line. A method that cannot be run does not end the others.
     """
-    job = load_job(job_file, settings)
+    job = load_any_job(job_file, settings)
+    one = unit_job(job) if isinstance(job, TablesJob) else job
     # Before hours of work: nothing of it could be shown.
-    check_takes_files(folder := comparison_folder(job, to), job.target_path)
+    check_takes_files(folder := comparison_folder(one, to), one.target_path)
+    asked_ks = tuple(sorted(set(ks))) or (job.privacy.k,)
+    if isinstance(job, TablesJob):
+        comparison = _compare_on_tables(job, job_file, settings, methods or TABLES_METHODS, asked_ks, folder)
+    else:
+        comparison = _compare_on_table(job, job_file, settings, methods or tuple(METHODS), asked_ks, folder)
+    return ComparedMethods(comparison, folder)
+
+
+def _compare_on_table(
+    job: Job, job_file: Path, settings: tuple[str, ...], methods: tuple[str, ...], ks: tuple[int, ...], folder: Path
+) -> MethodComparison:
     check_hierarchies(job)
     asked = MethodRequest.of(job_file, settings, job)
     with open_run(job) as run:
@@ -55,12 +72,34 @@ def compare_methods(
         with run.phase("domains"):
             domain = count_domains(run, source)
         with run.phase("methods"):
-            runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain)
+            runs = measure_methods(run, job_digest(job), source.digest, asked, methods, ks, [domain])
         repeats = find_repeating_identifiers(run, source)
         note_spellings_of_persons(run, source)
         check_unchanged(source)
-        comparison = make_method_comparison(job, source, runs, repeats)
-        write_method_comparison(folder, comparison)
-        # The next comparison measures anew.
-        run.store.remove(MEASURED)
-    return ComparedMethods(comparison, folder)
+        return _written(run, folder, make_method_comparison(job, source.digest, source.records, runs, repeats))
+
+
+def _compare_on_tables(
+    job: TablesJob, job_file: Path, settings: tuple[str, ...], methods: tuple[str, ...], ks: tuple[int, ...], folder: Path
+) -> MethodComparison:
+    with open_tables(job) as run:
+        with run.phase("source"):
+            tables = read_tables(run, job)
+            check_types(job, tables)
+        inputs = digest_of({name: table.source.digest for name, table in tables.items()})
+        persons = tables[job.tree.unit].source.records
+        with run.phase("domains"):
+            domains = [count_domains(tables[name].run, tables[name].source) for name in tables_with_qids(job)]
+        with run.phase("methods"):
+            asked = MethodRequest.of_tables(job_file, settings, job, persons)
+            runs = measure_methods(run, tables_digest(job), inputs, asked, methods, ks, domains)
+        for table in tables.values():
+            check_unchanged(table.source)
+        return _written(run, folder, make_method_comparison(persons_job(job), inputs, persons, runs, tables=tuple(tables)))
+
+
+def _written(run: Run, folder: Path, comparison: MethodComparison) -> MethodComparison:
+    write_method_comparison(folder, comparison)
+    # The next comparison measures anew.
+    run.store.remove(MEASURED)
+    return comparison

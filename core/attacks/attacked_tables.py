@@ -302,6 +302,11 @@ def shared_rows_sql(unit: ShownTable, k: int) -> str:
     return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
 
 
+def history_sizes_sql(unit: ShownTable) -> str:
+    """Return SQL that counts the histories that so many persons share, by this number."""
+    return f"SELECT persons, count(*) FROM (SELECT count(*) AS persons FROM {digest_table(unit)} GROUP BY labels) GROUP BY persons"
+
+
 def joined_guesses(table: str | None, person_count: int, persons_below_k: int, *, promised: bool) -> Guesses:
     """Return the guesses of a join attack; a guess is right if fewer than k persons share the rows.
 

@@ -24,12 +24,12 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 RULES = (
-    "Every method that ran leaves out no more records than the job's suppression.limit allows. Of these, the one with the least GCP of "
-    "what is published is recommended; a record that is left out counts 1 in it.",
+    "Every method that ran leaves out no more than the job's suppression.limit allows. Of these, the one with the least GCP of what is "
+    "published is recommended; what is left out counts 1 in it.",
     f"GCPs that differ by less than {percent(SAME)} are the same; then the smaller mean class (C_avg) decides, then the smaller DM, again "
     f"by {percent(SAME)}, then the order in which the methods were asked for.",
-    f"Other methods are said to be better for what differs by {percent(SAME)} or more (shares of records: by {percent(SAME_SHARE, 1)} of "
-    f"them; CPU time and memory, which change from run to run: by {percent(SAME_COST)}).",
+    f"Other methods are said to be better for what differs by {percent(SAME)} or more (shares: by {percent(SAME_SHARE, 1)} of "
+    f"all; CPU time and memory, which change from run to run: by {percent(SAME_COST)}).",
 )
 """How the advice is made, as it is shown with it."""
 
@@ -74,13 +74,13 @@ def _tenths(share: float) -> str:
     return percent(share, 1)
 
 
-def measures(unit: str = "record") -> tuple[Measure, ...]:
+def measures(unit: str = "record", counts: str = "record") -> tuple[Measure, ...]:
     """Return the measures in which a method can be better, in the order of the report.
 
-    ``unit`` is what k counts.
+    ``unit`` is what k counts, and ``counts`` what may be suppressed.
     """
     return (
-        _measure("more records kept", "share_in_classes", _tenths, SAME_SHARE, share=True, more=True),
+        _measure(f"more {counts}s kept", "share_in_classes", _tenths, SAME_SHARE, share=True, more=True),
         _measure("less coarsening", "gcp", "GCP {:.4f}".format),
         _measure("smaller classes", "c_avg", "C_avg {:,.2f}".format),
         _measure("fewer large classes", "dm", "DM {:,.0f}".format),
@@ -91,20 +91,21 @@ def measures(unit: str = "record") -> tuple[Measure, ...]:
     )
 
 
-def advise(k: int, runs: Sequence[MethodRun], unit: str = "record") -> Advice:
+def advise(k: int, runs: Sequence[MethodRun], unit: str = "record", counts: str = "record") -> Advice:
     """Recommend a method for one k; return it with a verdict and the advantages of other methods.
 
     Args:
         k: Of all the runs.
         runs: One per method, in the order of preference where all figures are the same.
         unit: What k counts.
+        counts: What may be suppressed.
     """
     found = {run.method: run.figures for run in runs if run.figures}
     failed = tuple(f"{run.method} could not be compared: {run.failed}" for run in runs if run.failed)
     if not found:
         return Advice(k=k, method=None, verdict="No method could be run, so that there is nothing to recommend.", others=failed)
     best = _chosen(found)
-    told = tuple(_other(name, found[name], best, found[best], unit) for name in found if name != best)
+    told = tuple(_other(name, found[name], best, found[best], measures(unit, counts), counts) for name in found if name != best)
     return Advice(k=k, method=best, verdict=f"{best}. {_reason(best, found)}", others=(*told, *failed))
 
 
@@ -133,15 +134,15 @@ def _reason(best: str, found: Mapping[str, Figures]) -> str:
     )
 
 
-def _other(name: str, mine: Figures, best: str, chosen: Figures, unit: str) -> str:
+def _other(name: str, mine: Figures, best: str, chosen: Figures, measured: Sequence[Measure], counts: str) -> str:
     """Write what another method is better for than the recommended one."""
-    better = [measure.sentence(mine, chosen) for measure in measures(unit) if _better(measure, mine, chosen)]
+    better = [measure.sentence(mine, chosen) for measure in measured if _better(measure, mine, chosen)]
     if METHODS[name].one_level and not METHODS[best].one_level:
         better.append("one level per column, so that equal values are published alike in all records")
     told = f"{name} is better for: {'; '.join(better)}." if better else f"{name} is better for nothing that was measured here."
     coarser = "the same GCP" if _same(mine.gcp, chosen.gcp, SAME) else f"GCP {mine.gcp:.4f}"
     fewer = chosen.share_in_classes - mine.share_in_classes >= SAME_SHARE
-    lost = f", but it keeps only {percent(mine.share_in_classes, 1)} of the records" if fewer else ""
+    lost = f", but it keeps only {percent(mine.share_in_classes, 1)} of the {counts}s" if fewer else ""
     return f"{told} It has {coarser}{lost}."
 
 

@@ -57,12 +57,12 @@ def compare_command(
 
 
 def _methods(text: str) -> tuple[str, ...]:
-    """Return the method names in a list with commas, or all methods for ``all``."""
+    """Return the method names in a list with commas, or none for ``all``."""
     from schemas.job.method import METHODS
 
     asked = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if asked == ("all",):
-        return tuple(METHODS)
+        return ()
     if unexpected := [name for name in asked if name not in METHODS]:
         raise typer.BadParameter(
             f"--methods: there is no method '{unexpected[0]}'{nearest(unexpected[0], METHODS)}; there are {listed(METHODS, 9)}"

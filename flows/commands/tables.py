@@ -20,7 +20,10 @@ from schemas.reading.regular_files import GivenJob
 def run_tables(
     job: Path | GivenJob, settings: Sequence[str], *, as_json: bool, direct: bool, runner: RunnerName | None, scheduler: str | None
 ) -> None:
-    """Run a job of several tables, and print the summary of its release, or the manifest as JSON."""
+    """Run a job of several tables, and print the summary of its release, or the manifest as JSON.
+
+    The job is no file where its release is temporary: then it runs in this process.
+    """
     from flows.terminal.runs import progress_bars
     from schemas.relational.table_jobs import most_rows_of, unit_job
     from schemas.relational.tables_job import load_tables_job

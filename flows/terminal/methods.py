@@ -22,7 +22,9 @@ def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType
     """
     unit = unit_of(comparison)
     whose = " k counts different persons." if unit.of_persons else ""
-    parts: list[RenderableType] = [Text(f"{counted(comparison.records, 'record')}, at most {comparison.limit} of them suppressed.{whose}")]
+    parts: list[RenderableType] = [
+        Text(f"{counted(comparison.records, comparison.counts)}, at most {comparison.limit} of them suppressed.{whose}")
+    ]
     if said := unit.warning():
         parts.append(Text(f"Warning: {said}"))
     for one in comparison.advice:

@@ -25,7 +25,7 @@ MOST_DIGITS = 18
 """Digits that an exact decimal may have on either side of its point: what an int64 holds once it is scaled."""
 MOST_TITLE = 200
 TABLES_VERSION = 2
-OF_TABLES = "must be 1 here; 2 is a job of several tables, which compare and lattice do not take yet"
+OF_TABLES = "must be 1 here; 2 is a job of several tables, which lattice does not take yet"
 NO_TABLES = "2 is for jobs of several tables, and this one has no 'tables'; write 1, or list its tables under 'tables'"
 VERSIONS = "must be 1 (one table) or 2 (several tables), without quotes"
 _PERCENTAGE = re.compile(r"[0-9]{1,3}([.,][0-9]{1,9})?\s*%")

@@ -135,6 +135,11 @@ def tables_policy_faults(policy: Policy, job: TablesJob) -> list[str]:
     return faults
 
 
+def tables_with_qids(job: TablesJob) -> list[str]:
+    """Return the names of the tables that have quasi-identifiers."""
+    return [name for name, table in job.tables.items() if table.columns.quasi_identifiers]
+
+
 def unit_job(job: TablesJob) -> Job:
     """Return the one-table job of the unit (the table of persons), whose work folder all tables use."""
     return table_job(job, job.tree.unit)

@@ -158,6 +158,11 @@ class PersonsMethod(MethodSpec):
     """By which certainty penalty rows are aligned: range over range, or values covered."""
 
 
+_METHODS = {"skald": TablesMethod, "mondrian": PersonsMethod}
+TABLES_METHODS = tuple(_METHODS)
+"""Names of the methods for several tables."""
+
+
 class TablesJob(JobModel):
     """A complete job of several tables.
 
@@ -185,7 +190,7 @@ class TablesJob(JobModel):
     """How much may be left out; nothing unless it is said."""
     orphans: Literal["refuse", "drop"] = "refuse"
     """What becomes of rows whose reference finds nobody: the job is refused, or they are left out and counted."""
-    method: Annotated[MethodSpec, Choice({"skald": TablesMethod, "mondrian": PersonsMethod}, "name")] = Field(default_factory=TablesMethod)
+    method: Annotated[MethodSpec, Choice(_METHODS, "name")] = Field(default_factory=TablesMethod)
     """The algorithm and its settings."""
     memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
     """The memory budget for counts and buffers: 1GB, 512MB, 2GiB or a number of bytes."""

@@ -22,9 +22,9 @@ class Figures(_Part):
     """Figures of one release of one method, counted in its files by the same code for all methods.
 
     Attributes:
-        released: Records in classes, masked ones not among them.
-        suppressed: Records that were dropped or masked.
-        classes: Published classes.
+        released: Records in classes, masked ones not among them; persons of a job of several tables.
+        suppressed: Records that were dropped or masked; persons who were left out.
+        classes: Published classes; histories.
         min_class: Size of the smallest, in the comparison's unit.
         gcp: Mean penalty of what is published for a value: range over range of numbers, values covered over values of others; 0 for a value
             itself, 1 for a suppressed record.
@@ -54,7 +54,7 @@ class Figures(_Part):
 
     @property
     def records(self) -> int:
-        """Number of records in the source, N."""
+        """Number of records in the source, N; of persons, where a job has several tables."""
         return self.released + self.suppressed
 
     @property
@@ -96,10 +96,11 @@ class MethodComparison(_Part):
         format: Version of this format.
         name: The job's name.
         inputs: Digest of the source files.
+        tables: Names of the tables of a job of several, of which persons are counted and not records; else none.
         records: N.
-        quasi_identifiers: In job order.
+        quasi_identifiers: In job order; ``table.column`` in other tables than that of the persons.
         promises: What every class keeps besides k, a sentence each.
-        limit: Share of the records that may be suppressed, as it is written.
+        limit: Share of them that may be suppressed, as it is written.
         memory: The budget in bytes.
         threshold: The risk that ``share_above`` refers to.
         unit: What k counts: ``record`` or ``person``.
@@ -114,6 +115,7 @@ class MethodComparison(_Part):
     format: Literal[1] = 1
     name: str
     inputs: str
+    tables: tuple[str, ...] = ()
     records: int
     quasi_identifiers: tuple[str, ...]
     promises: tuple[str, ...]
@@ -134,6 +136,11 @@ class MethodComparison(_Part):
         if any(run.figures for run in self.runs):
             return 0
         return REFUSED if {run.code for run in self.runs} == {REFUSED} else WRONG
+
+    @property
+    def counts(self) -> Literal["record", "person"]:
+        """What ``records`` counts, and what may be suppressed."""
+        return "person" if self.tables else "record"
 
     @property
     def methods(self) -> tuple[str, ...]:

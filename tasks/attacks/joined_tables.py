@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
-from core.attacks.attacked_tables import joined_guesses, shared_rows_sql
+from core.attacks.attacked_tables import history_sizes_sql, joined_guesses, shared_rows_sql
 from core.composition.pseudonym_sets import ShownTable, row_digests_sql
 from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings
 from schemas.relational.table_jobs import unit_job
@@ -28,12 +29,8 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
         spill: Folder for DuckDB's spill files.
         release_name: How the release is called in a message.
     """
-    tree = job.tree
-    tables = {name: shown_table(job, name, files[name]) for name in tree.tables}
-    promised = job.privacy.known_rows is None
-    with connect(unit_job(job), spill, last=True) as connection, file_error(release_name):
-        for name in reversed(tree.tables):
-            connection.execute(_rows_sql(tables, name, tree.tables))
+    tree, promised = job.tree, job.privacy.known_rows is None
+    with _joined(job, files, spill, release_name) as (connection, tables):
         whole = _counted(connection, tables[tree.unit], job.privacy.k)
         played = [joined_guesses(None, *whole, promised=promised)]
         for branch in tree.branches:
@@ -44,6 +41,24 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
                 found = _counted(connection, tables[tree.unit], job.privacy.k)
             played.append(joined_guesses(branch, *found, promised=promised))
     return tuple(one.figures() for one in played if one.guesses)
+
+
+def history_sizes(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, release_name: str) -> dict[int, int]:
+    """Count a release's histories by how many persons share each; arguments as for ``attack_tables``."""
+    with _joined(job, files, spill, release_name) as (connection, tables):
+        return dict(connection.execute(history_sizes_sql(tables[job.tree.unit])).fetchall())
+
+
+@contextmanager
+def _joined(
+    job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, release_name: str
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, dict[str, ShownTable]]]:
+    """Yield a connection that holds the digests of all joined rows, and the tables."""
+    tables = {name: shown_table(job, name, files[name]) for name in job.tree.tables}
+    with connect(unit_job(job), spill, last=True) as connection, file_error(release_name):
+        for name in reversed(job.tree.tables):
+            connection.execute(_rows_sql(tables, name, job.tree.tables))
+        yield connection, tables
 
 
 def _counted(connection: duckdb.DuckDBPyConnection, unit: ShownTable, k: int) -> tuple[int, int]:

@@ -14,11 +14,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
-from typing import Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -26,23 +26,27 @@ from core.compiling.compiled import compiled_kernels
 from core.recount.labels.label_losses import DIGITS
 from core.units.losses import c_avg, release_risk, without_masked
 from schemas.errors.base import SkaldError
-from schemas.job.job import Job, job_digest, load_job
+from schemas.job.job import Job
 from schemas.job.method import METHODS
+from schemas.relational.manifest import TablesManifest, files_by_table
+from schemas.relational.table_jobs import lasting_key, table_job, tables_with_qids, unit_job
+from schemas.relational.tables_job import TablesJob, load_any_job
 from schemas.release.manifest import Manifest
 from schemas.release.method_comparison import Figures, MethodRun
+from tasks.attacks.joined_tables import history_sizes
 from tasks.composition.release_history import people_of_release
-from tasks.counting.coding import load_coding
+from tasks.counting.coding import Coding, load_coding
 from tasks.engine.calls import Call
 from tasks.engine.flows import SWITCH
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run, versions
 from tasks.engine.steps import run_step
 from tasks.recount.recount import verify_release
-from tasks.source.chunks import ChunkedSource
+from tasks.release.files import data_files
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
-from tasks.utility.side_by_side import published_gcp
+from tasks.utility.side_by_side import published_penalties
 
 ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
 """The folder that holds this package: the checkout, or where packages are installed."""
@@ -57,36 +61,45 @@ class MethodRequest:
     Attributes:
         settings: The user's overrides of job keys.
         own: Name of the job's own method, whose options it keeps; others have their defaults.
-        identifiers: Their names, where some are published as pseudonyms: those change no figure, and a comparison draws no tokens.
+        untreated: Overrides that publish no identifier as pseudonyms: those change no figure, and a comparison draws no tokens.
         treatment: Of suppressed records by methods that choose no levels, where the job's own needs levels.
+        persons: How many a job of several tables has; None for a job of one.
     """
 
     job_file: Path
     settings: tuple[str, ...]
     own: str
-    identifiers: tuple[str, ...] = ()
+    untreated: tuple[str, ...] = ()
     treatment: str | None = None
+    persons: int | None = None
 
     @classmethod
     def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
         """Return the request to compare methods by a job file and the user's overrides."""
-        columns = job.columns
-        names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
         plain_treatment = ("mask" if job.suppression.masks else "drop") if job.suppression.is_local else None
-        return cls(job_file.absolute(), settings, job.method.name, tuple(names), plain_treatment)
+        columns = job.columns
+        names = json.dumps([*columns.dropped, *(one.name for one in columns.pseudonyms)], ensure_ascii=False)
+        untreated = (f"columns.identifiers={names}", "columns.linkable=[]") if columns.pseudonyms else ()
+        return cls(job_file.absolute(), settings, job.method.name, untreated, plain_treatment)
+
+    @classmethod
+    def of_tables(cls, job_file: Path, settings: tuple[str, ...], job: TablesJob, persons: int) -> Self:
+        """Return the request to compare methods by a job of several tables, of so many persons."""
+        # A key without a treatment is no identifier of the job.
+        names = json.dumps(job.tables[job.tree.unit].columns.dropped, ensure_ascii=False)
+        untreated = (f"tables.{job.tree.unit}.columns.identifiers={names}",) if lasting_key(job) else ()
+        return cls(job_file.absolute(), settings, job.method.name, untreated, persons=persons)
 
     def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
         """Return the job overrides of one run, with work and target in the scratch folder."""
         other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
         if self.treatment and not METHODS[method].one_level:
             other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
-        names = json.dumps(self.identifiers, ensure_ascii=False)
-        dropped = (f"columns.identifiers={names}", "columns.linkable=[]") if self.identifiers else ()
         # Settings are read as YAML, of which JSON is a part: a folder with a colon or a quote in its name stays one text.
         folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))
         # Ours come last, because of two settings of one key the later one stays.
         # What is counted and removed is held against no earlier release, which a job may insist on.
-        return (*self.settings, *other, *dropped, f"privacy.k={k}", "artifacts=keep", "overlaps=warn", *folders)
+        return (*self.settings, *other, *self.untreated, f"privacy.k={k}", "artifacts=keep", "overlaps=warn", *folders)
 
 
 @dataclass(frozen=True)
@@ -100,25 +113,28 @@ class Ended:
     wall: float
 
 
-def run_method(request: MethodRequest, method: str, k: int, domain: Artifact, scratch: Path, store: Store) -> MethodRun:
+def run_method(request: MethodRequest, method: str, k: int, domains: Sequence[Artifact], scratch: Path, store: Store) -> MethodRun:
     """Run a method in a new process; return its figures or failure, never raise; clear ``scratch``.
 
     Args:
         k: Least size of a class.
-        domain: The domain table of the source.
+        domains: The domain table of the source; of several tables, that of each with quasi-identifiers.
         scratch: Folder of the run; removed before and after.
         store: Holds the domain.
     """
     shutil.rmtree(scratch, ignore_errors=True)
     settings = request.settings_of(method, k, scratch)
     try:
-        job = load_job(request.job_file, settings)
+        job = load_any_job(request.job_file, settings)
         private_folder(scratch)
         ended = _warm(request.job_file, settings, scratch)
         if ended.code:
             return MethodRun(method=method, k=k, failed=_sentence(ended, scratch), code=ended.code)
-        manifest = Manifest.model_validate_json(ended.printed)
-        return MethodRun(method=method, k=k, figures=_figures(job, manifest, ended, domain, store, scratch))
+        if isinstance(job, TablesJob):
+            figures = _figures_of_tables(job, request.persons or 0, ended, domains, store, scratch)
+        else:
+            figures = _figures(job, ended, load_coding(job, domains[0], store), scratch)
+        return MethodRun(method=method, k=k, figures=figures)
     except SkaldError as error:
         return MethodRun(method=method, k=k, failed=_one_line(str(error), scratch), code=error.exit_code)
     except ValidationError:
@@ -128,10 +144,10 @@ def run_method(request: MethodRequest, method: str, k: int, domain: Artifact, sc
 
 
 def _warm(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
-    """Run a job, and again if kernels were compiled, so that compilation time is not counted."""
+    """Run a job, and again if kernels were compiled, so that neither its cost nor its message is of that."""
     before = compiled_kernels()
     ended = _run(job_file, settings, scratch)
-    if ended.code or ended.cpu > MOST_REPEATED or compiled_kernels() == before:
+    if ended.cpu > MOST_REPEATED or compiled_kernels() == before:
         return ended
     shutil.rmtree(scratch, ignore_errors=True)
     private_folder(scratch)
@@ -176,45 +192,87 @@ def _one_line(text: str, scratch: Path) -> str:
     return " ".join(text.replace(str(scratch), "its folder").split())
 
 
-def _figures(job: Job, manifest: Manifest, ended: Ended, domain: Artifact, store: Store, scratch: Path) -> Figures:
+def _figures(job: Job, ended: Ended, coding: Coding, scratch: Path) -> Figures:
     """Verify and count a release, by the same code for every method."""
-    release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
+    manifest = Manifest.model_validate_json(ended.printed)
+    release = job.target_path / manifest.release
     recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
     starred, masked = recount.fully_suppressed_units(manifest.masked)
     risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
+    lost = published_penalties(job, coding, data_files(release), manifest.columns, manifest.levels_of_all, scratch / "spill")
+    # Masked records are in the files, so that they are priced already.
+    gcp = (lost / len(coding.domains) + manifest.suppressed - manifest.masked) / manifest.records
+    return _figures_by_sizes(sizes, manifest.suppressed, risk, gcp, job.privacy.k, manifest.peak_rss, ended)
+
+
+def _figures_of_tables(job: TablesJob, persons: int, ended: Ended, domains: Sequence[Artifact], store: Store, scratch: Path) -> Figures:
+    """Count the histories of a release of several tables, by the same code for every method.
+
+    The GCP is that of all values of all tables, 1 for one that is not published; rows of nobody are no loss.
+    """
+    manifest = TablesManifest.model_validate_json(ended.printed)
+    release = unit_job(job).target_path / manifest.release
+    files = files_by_table(manifest.files, release, job.tables)
+    sizes = history_sizes(job, files, spill := private_folder(scratch / "spill"), manifest.release)
+    lost, values = 0.0, 0
+    for name, domain in zip(tables_with_qids(job), domains, strict=True):
+        one, of_table = manifest.tables[name], table_job(job, name)
+        coding = load_coding(of_table, domain, store)
+        levels = {qid: level for qid, level in one.levels.items() if level is not None}
+        rows = coding.records - (one.orphans or 0)
+        lost += published_penalties(of_table, coding, files[name], {}, levels or None, spill) + (rows - one.released) * len(coding.domains)
+        values += rows * len(coding.domains)
+    suppressed = persons - manifest.persons.released
+    risk = release_risk(sizes, 0, suppressed, 0)
+    return _figures_by_sizes(sizes, suppressed, risk, lost / values if values else 0.0, job.privacy.k, manifest.peak_rss, ended)
+
+
+def _figures_by_sizes(
+    sizes: Mapping[int, int], suppressed: int, risk: Mapping[str, Any], gcp: float, k: int, peak: int, ended: Ended
+) -> Figures:
+    """Return the figures of a release with so many classes of each size."""
+    released = sum(size * classes for size, classes in sizes.items())
     return Figures(
-        released=sum(size * classes for size, classes in sizes.items()),
-        suppressed=manifest.suppressed,
+        released=released,
+        suppressed=suppressed,
         classes=int(risk["classes"]),
         min_class=int(risk["min_class"]),
-        gcp=round(published_gcp(job, coding, release, manifest, scratch / "spill"), DIGITS),
-        # A suppressed record could be any of the N, which is what DM charges for it.
-        dm=sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records,
+        gcp=round(gcp, DIGITS),
+        # What is suppressed could be any of the N, which is what DM charges for it.
+        dm=sum(size * size * classes for size, classes in sizes.items()) + suppressed * (released + suppressed),
         # Of records or persons, whichever k counts.
-        c_avg=c_avg(int(risk["records"]), int(risk["classes"]), job.privacy.k),
+        c_avg=c_avg(int(risk["records"]), int(risk["classes"]), k),
         prosecutor_max=risk["prosecutor_max"],
         prosecutor_mean=risk["prosecutor_mean"],
         share_above=risk["share_above"],
         cpu=ended.cpu,
-        peak=manifest.peak_rss,
+        peak=peak,
         wall=ended.wall,
     )
 
 
 MEASURED = "measured"
 STEP = StepCode(MEASURED, __name__)
+TABLES = "flows.tables"
+"""The module of the flow of several tables, which imports what their methods are made of."""
 
 
 def measure_methods(
     run: Run,
-    source: ChunkedSource,
+    of_job: str,
+    inputs: str,
     request: MethodRequest,
     methods: Sequence[str],
     ks: Sequence[int],
-    domain: Artifact,
+    domains: Sequence[Artifact],
 ) -> list[MethodRun]:
     """Run every method at every k, unless measured before; return figures by k, then by method.
+
+    Args:
+        of_job: Digest of the job.
+        inputs: Digest of its source.
+        domains: As for ``run_method``.
 
     Returns:
         The runs by k, then in the order of the methods.
@@ -226,9 +284,10 @@ def measure_methods(
         for done, (k, method) in enumerate(wanted, start=1):
             # A method is its flow, which runs in a process of its own; what counts its release is here.
             # Versions too: CPU time and memory are theirs, even where the release stays the same.
-            of_method = StepCode(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
+            module = METHODS[method].flow.module if request.persons is None else TABLES
+            of_method = StepCode(method, module).key(of_job, inputs, versions(), k)
             key = STEP.key(of_method)
-            call = Call(key, f"{method}, k = {k}", (request, method, k, domain, scratch, key, run.store))
+            call = Call(key, f"{method}, k = {k}", (request, method, k, domains, scratch, key, run.store))
             artifact = run_step(run, MEASURED, measure_method, call)
             found.append(run.store.read_model(artifact, MethodRun))
             advance("methods", done, len(wanted))
@@ -238,11 +297,13 @@ def measure_methods(
     return found
 
 
-def measure_method(request: MethodRequest, method: str, k: int, domain: Artifact, scratch: Path, key: Key, store: Store) -> Artifact:
+def measure_method(
+    request: MethodRequest, method: str, k: int, domains: Sequence[Artifact], scratch: Path, key: Key, store: Store
+) -> Artifact:
     """Return the artefact of one method's figures at one k, measured if missing."""
 
     def write(path: Path) -> int:
-        path.write_text(run_method(request, method, k, domain, scratch, store).model_dump_json(), "utf-8")
+        path.write_text(run_method(request, method, k, domains, scratch, store).model_dump_json(), "utf-8")
         return 1
 
     return store.make(MEASURED, key, ".json", write)

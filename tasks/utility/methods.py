@@ -21,7 +21,6 @@ from tasks.engine.runs import versions
 from tasks.report.page import number, page, percent, size
 from tasks.report.sentences import promises
 from tasks.report.terms import UnitWording
-from tasks.source.chunks import ChunkedSource
 from tasks.store.files import USER_UMASK, open_folder, write_atomically
 from tasks.store.place import target_of
 
@@ -44,20 +43,30 @@ def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
 
 
 def make_method_comparison(
-    job: Job, source: ChunkedSource, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None
+    job: Job,
+    inputs: str,
+    records: int,
+    runs: Sequence[MethodRun],
+    repeats: dict[str, RepeatedColumn] | None = None,
+    tables: Sequence[str] = (),
 ) -> MethodComparison:
     """Return the comparison of methods from their runs, with advice and summary.
 
     Args:
+        job: The job; of several tables that of all of them joined by person.
+        inputs: Digest of the source.
+        records: How many it has; persons of several tables.
         runs: The runs by k, then in the order of the methods.
         repeats: Identifiers that repeat although the job names no person.
+        tables: Names of several tables; none for a job of one.
     """
-    unit = UnitWording.of_job(job, repeats)
-    advice = tuple(advise(k, [run for run in runs if run.k == k], unit.one) for k in sorted({run.k for run in runs}))
+    unit, counts = UnitWording.of_job(job, repeats), "person" if tables else "record"
+    advice = tuple(advise(k, [run for run in runs if run.k == k], unit.one, counts) for k in sorted({run.k for run in runs}))
     return MethodComparison(
         name=job.name,
-        inputs=source.digest,
-        records=source.records,
+        inputs=inputs,
+        tables=tuple(tables),
+        records=records,
         quasi_identifiers=tuple(qid.name for qid in job.columns.quasi_identifiers),
         # The first promise is k, which differs from run to run.
         promises=promises(job.privacy.summary())[1:],
@@ -129,16 +138,21 @@ def _seconds(value: float) -> str:
     return f"{value:,.1f} s" if value < 100 else f"{value:,.0f} s"
 
 
-def compared_figures(threshold: float, unit: UnitWording) -> tuple[Measured, ...]:
+def compared_figures(comparison: MethodComparison) -> tuple[Measured, ...]:
     """Return the definitions (not values) of the compared figures, in display order."""
-    several = unit.several
+    threshold, unit, counts = comparison.threshold, unit_of(comparison), f"{comparison.counts}s"
+    several, (one, classes) = unit.several, ("history", "histories") if comparison.tables else ("class", "classes")
     return (
         Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short_figure),
-        Measured("DM", "sum of squared class sizes, and s·N; less is better", attrgetter("dm"), number, short_figure),
+        Measured("DM", f"sum of squared sizes of {classes}, and s·N; less is better", attrgetter("dm"), number, short_figure),
         Measured(
-            "C_avg", f"{several} per class in units of k; 1 is the finest", attrgetter("c_avg"), lambda value: f"{value:,.2f}", short_figure
+            "C_avg",
+            f"{several} per {one} in units of k; 1 is the finest",
+            attrgetter("c_avg"),
+            lambda value: f"{value:,.2f}",
+            short_figure,
         ),
-        Measured("Records kept", "in classes; more is better", attrgetter("share_in_classes"), percent, _share),
+        Measured(f"{counts.capitalize()} kept", f"in {classes}; more is better", attrgetter("share_in_classes"), percent, _share),
         Measured("Highest risk", HIGHEST[unit.of_persons], attrgetter("prosecutor_max"), percent, _share),
         Measured("Mean risk", "the same on average; less is better", attrgetter("prosecutor_mean"), percent, _share),
         Measured(
@@ -150,8 +164,8 @@ def compared_figures(threshold: float, unit: UnitWording) -> tuple[Measured, ...
         ),
         Measured("CPU time", "of the whole run from scratch; less is better", attrgetter("cpu"), _seconds, _seconds),
         Measured("Memory", "peak of the same process; less is better", attrgetter("peak"), lambda value: size(int(value)), _memory),
-        Measured("Suppressed", "records", attrgetter("suppressed"), number, short_figure, pictured=False),
-        Measured("Classes", "", attrgetter("classes"), number, short_figure, pictured=False),
+        Measured("Suppressed", counts, attrgetter("suppressed"), number, short_figure, pictured=False),
+        Measured(classes.capitalize(), "", attrgetter("classes"), number, short_figure, pictured=False),
     )
 
 
@@ -171,7 +185,7 @@ def charts(comparison: MethodComparison) -> list[str]:
     """Return an SVG chart per figure: bars for one k, a line per method for several."""
     found = {(run.method, run.k): run.figures for run in comparison.runs}
     drawn = []
-    for one in compared_figures(comparison.threshold, unit_of(comparison)):
+    for one in compared_figures(comparison):
         figures = {
             method: [one.of(figures) if (figures := found.get((method, k))) else None for k in comparison.ks]
             for method in comparison.methods
@@ -194,7 +208,7 @@ def render_methods(comparison: MethodComparison) -> str:
     return page(
         TEMPLATE,
         comparison=comparison,
-        columns=compared_figures(comparison.threshold, unit_of(comparison)),
+        columns=compared_figures(comparison),
         unit=unit_of(comparison),
         charts=charts(comparison),
         dark=DARK_STYLE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -21,9 +21,9 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from schemas.errors.base import StorageError, counted
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, published_qids
+from schemas.release.manifest import published_qids
 from tasks.counting.coding import Coding
-from tasks.release.files import data_files, layout_of, relation_of
+from tasks.release.files import layout_of, relation_of
 from tasks.store.database import connect, quote
 
 SAMPLE = 200_000
@@ -247,7 +247,7 @@ class Labels:
             raise StorageError.not_a_release(str(release), reason) from None
 
 
-def labels_of(bench: UtilityComparison, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:
+def labels_of(bench: UtilityComparison, job: Job, coding: Coding, levels: Mapping[str, int] | None) -> Iterator[Labels]:
     """Yield each QID's published labels with record counts; create tables ``labels_<number>``.
 
     Args:
@@ -280,19 +280,26 @@ def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str
     return (key if pa.types.is_string(key.type) else as_text(key)).to_pylist(), exact
 
 
-def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, spill: Path) -> float:
-    """Return the GCP of a release's files, from labels alone; each record not in the files costs 1.
+def published_penalties(
+    job: Job, coding: Coding, files: Sequence[Path], columns: Mapping[str, str], levels: Mapping[str, int] | None, spill: Path
+) -> float:
+    """Return the summed certainty penalty of the values in a release's files, from labels alone.
 
     The code is the same for all methods. It uses only the job, the source's values and the files.
+
+    Args:
+        job: The job.
+        coding: The source's values.
+        files: The data files.
+        columns: Types by column, where the manifest states them.
+        levels: Level by quasi-identifier, where all records have one.
+        spill: Folder for what does not fit into memory.
     """
     lost = 0.0
     with connect(job, spill) as connection:
-        files = data_files(release)
-        bench = UtilityComparison(connection, "", relation_of(connection, files, layout_of(files, manifest.columns)))
-        for labels in labels_of(bench, job, coding, manifest.levels_of_all):
+        bench = UtilityComparison(connection, "", relation_of(connection, files, layout_of(files, columns)))
+        for labels in labels_of(bench, job, coding, levels):
             for first in range(0, len(labels.texts), BATCH):
-                wide = labels.meaning(release, first, first + BATCH).costs
+                wide = labels.meaning(files[0].parent, first, first + BATCH).costs
                 lost += float(np.dot(wide, labels.counts[first : first + BATCH]))
-    # Masked records are in the files, so that the loop has priced them already.
-    dropped = manifest.suppressed - manifest.masked
-    return (lost / len(coding.domains) + dropped) / manifest.records
+    return lost

@@ -30,7 +30,7 @@ from schemas.errors.methods import UtilityError
 from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
-from schemas.relational.table_jobs import nearest_of_tables, table_job
+from schemas.relational.table_jobs import nearest_of_tables, table_job, tables_with_qids
 from schemas.relational.tables_job import TablesJob
 from schemas.release.manifest import Manifest, published_qids
 from tasks.counting.coding import Coding, load_coding
@@ -156,7 +156,7 @@ def measure_utility_of_tables(job: TablesJob, release: Path, queries: int, seed:
         seed: As there.
         target: ``TABLE.COLUMN``, a column that a classifier predicts from the QIDs of its table.
     """
-    tables = [name for name, table in job.tables.items() if table.columns.quasi_identifiers]
+    tables = tables_with_qids(job)
     mine = max((name for name in tables if (target or "").startswith(f"{name}.")), key=len, default=None)
     if target and mine is None:
         raise UtilityError.no_table(target, tables, nearest_of_tables(target, job, "sensitive", "insensitive"))

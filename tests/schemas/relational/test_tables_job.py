@@ -141,5 +141,5 @@ def test_settings_replace_those_of_the_file_and_versions_are_told_apart() -> Non
     assert loaded(JOB, "privacy.k=3").privacy.k == 3
     assert is_of_tables(job)
     assert not is_of_tables(given_job(JOB | {"version": 1}, Path.cwd()))
-    with pytest.raises(JobError, match="a job of several tables, which compare and lattice do not take"):
+    with pytest.raises(JobError, match="a job of several tables, which lattice does not take"):
         load_job(job)
