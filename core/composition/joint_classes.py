@@ -13,7 +13,7 @@ record counts among those that left and those that came. It counts among those i
 sensitive one, which links the two lines. A sensitive value that changed may have changed as everybody knows: all pay rose by two per cent,
 or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
 no line has kept its value can leave out the others. A person whose rows in several tables hang together otherwise counts among those that
-left and those that came too, and keeps the joint class.
+left and those that came too, and keeps the joint class. Where perhaps nobody sees that, it adds nothing to a class.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_qids", "arranged_source", "arranged")
-ARRANGED_VALUES, *_, ARRANGED = ARRANGEMENTS
-"""Columns of persons with rows in several tables: how their published values stand together, their labels, quasi-identifiers as in the
-source, values with these, and values with labels."""
+ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_source", "arranged_rows")
+ARRANGED_VALUES, ARRANGED_LABELS, _, ARRANGED = ARRANGEMENTS
+"""Columns of persons with rows in several tables: how their published values stand together, the labels below the unit, values with the
+quasi-identifiers of the source there, and values with these labels. The labels are null where each class has its own."""
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
 ABSENT = -2
@@ -213,7 +213,8 @@ def _rows(identity: RecordMatching) -> str:
     A pair has one row, and where its values changed two more, one per release.
     """
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
-    changed = " OR ".join([*["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated, *_rearranged(identity)]) or "false"
+    rearranged, perhaps = _rearranged(identity)
+    seen = " OR ".join([differs, *["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated, *rearranged])
     every, others = range(identity.values), [number for number in range(identity.values) if number not in identity.same]
 
     def either(sides: str, number: int) -> str:
@@ -233,7 +234,9 @@ def _rows(identity: RecordMatching) -> str:
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
-    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({differs} OR {changed})"
+    # A change that perhaps nobody sees hides no other one: it is of no person.
+    whose = f"CASE WHEN {seen} THEN coalesce(m_person, t_person) ELSE 0 END"
+    of_changed = f"FROM pairs WHERE {shown} AND ({' OR '.join([seen, *perhaps])})"
     return f"""
         SELECT {joint}{both} FROM pairs
         UNION ALL SELECT m_class, {ABSENT}, {whose}, true, false{mine} {of_changed}
@@ -241,14 +244,15 @@ def _rows(identity: RecordMatching) -> str:
     """
 
 
-def _rearranged(identity: RecordMatching) -> list[str]:
-    """Return SQL conditions of which one holds where the values of a pair stand together in another way.
+def _rearranged(identity: RecordMatching) -> tuple[list[str], list[str]]:
+    """Return SQL conditions for a pair whose values are seen, or perhaps seen, to stand otherwise.
 
-    Where only its quasi-identifiers changed, its classes show it. Labels of other levels all differ: then quasi-identifiers say it.
+    Labels of other levels all differ. Then values that stand otherwise in the source are perhaps seen, or other quasi-identifiers.
     """
-    values, labels, qids, source, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
-    conditions = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND (NOT ({labels}) OR ({source} AND NOT ({qids}))))"}
-    return [condition for one, condition in conditions.items() if one in identity.arranged]
+    values, _, source, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
+    same_labels = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"
+    found = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND {same_labels})"}
+    return [found[one] for one in found if one in identity.arranged], [f"({both} AND {source})"] * (ARRANGED in identity.arranged)
 
 
 def joint_classes_sql(k: int, *, count_persons: bool) -> str:
