@@ -13,7 +13,7 @@ record counts among those that left and those that came. It counts among those i
 sensitive one, which links the two lines. A sensitive value that changed may have changed as everybody knows: all pay rose by two per cent,
 or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
 no line has kept its value can leave out the others. A person whose rows in several tables hang together otherwise counts among those that
-left and those that came too, and keeps the joint class. Where perhaps nobody sees that, it adds nothing to a class.
+left and those that came too, and keeps the joint class. A change that perhaps nobody sees hides no other one, and is at risk.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ ABSENT = -2
 """The class of a record that a source does not hold."""
 OF_CHANGED = 2**48
 """What is added to the classes of a record in both of which a sensitive value changed. No release has so many classes."""
+OF_PERHAPS_CHANGED = 2 * OF_CHANGED
+"""What is added to the class of a record of which perhaps nobody sees that it changed."""
 
 
 def equal_records_sql() -> str:
@@ -87,11 +89,15 @@ class RecordMatching(NamedTuple):
         contents: Whether records are the same ones that are alike in all that they are linked by.
         persons: Whether, of what is then left, two records of one person are: its other values may have changed. Of a person who is in
             both, no record is that of anybody else either, however alike.
-        untreated: Whether it is compared what both publish as it is.
+        untreated: Whether it is compared what both publish beside labels and sensitive values.
         values: How many sensitive columns there are; of those among ``same`` both releases have the values.
         same: Which of them.
         arranged: By which of ARRANGEMENTS it is compared how the values of a person stand together over tables: by none, by values alone,
             or by all.
+        ways: Whether both publish what is ``untreated`` in the same ways; None where they publish it as it is. Else a change shows if the
+            published value changed too, and perhaps nobody sees it where the ways differ.
+        remade: Whether this one publishes other values of a sensitive column that the other publishes as it is: then contents alone show
+            that a value has perhaps changed.
     """
 
     contents: bool
@@ -100,6 +106,8 @@ class RecordMatching(NamedTuple):
     values: int = 0
     same: tuple[int, ...] = ()
     arranged: tuple[str, ...] = ()
+    ways: bool | None = None
+    remade: bool = False
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
@@ -137,12 +145,12 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
 
     Records of no person are never paired by their person.
     """
-    untreated = ("untreated",) if identity.untreated else ()
+    untreated, published = ("untreated",) if identity.untreated else (), ("published",) if identity.ways else ()
     values = tuple(f"value_{number}" for number in identity.same)
     alike = ("content", "kept", "whose") if identity.persons else ("content", "kept")
-    levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), alike]
+    levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), (*alike, *published), alike]
     if identity.persons:
-        levels += [("person", *values, *untreated), ("person", *values), ("person",)]
+        levels += [("person", *values, *untreated), ("person", *values, *published), ("person", *values), ("person",)]
     return list(dict.fromkeys(levels))
 
 
@@ -171,6 +179,7 @@ def _carried(identity: RecordMatching) -> list[str]:
         *["whose"] * identity.persons,
         "person",
         "untreated",
+        *["published"] * (identity.ways is not None),
         *identity.arranged,
         *(f"value_{number}" for number in range(identity.values)),
     ]
@@ -214,7 +223,9 @@ def _rows(identity: RecordMatching) -> str:
     """
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
     rearranged, perhaps = _rearranged(identity)
-    seen = " OR ".join([differs, *["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated, *rearranged])
+    (perhaps if identity.ways is False else rearranged).extend(_republished(identity))
+    perhaps += ["m_content IS DISTINCT FROM t_content"] * identity.remade
+    seen = " OR ".join([differs, *rearranged])
     every, others = range(identity.values), [number for number in range(identity.values) if number not in identity.same]
 
     def either(sides: str, number: int) -> str:
@@ -234,14 +245,19 @@ def _rows(identity: RecordMatching) -> str:
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
-    # A change that perhaps nobody sees hides no other one: it is of no person.
-    whose = f"CASE WHEN {seen} THEN coalesce(m_person, t_person) ELSE 0 END"
-    of_changed = f"FROM pairs WHERE {shown} AND ({' OR '.join([seen, *perhaps])})"
+    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join([seen, *perhaps])})"
+    unseen = f"CASE WHEN {seen} THEN 0 ELSE {OF_PERHAPS_CHANGED} END"
     return f"""
         SELECT {joint}{both} FROM pairs
-        UNION ALL SELECT m_class, {ABSENT}, {whose}, true, false{mine} {of_changed}
-        UNION ALL SELECT {ABSENT}, t_class, {whose}, true, false{theirs} {of_changed}
+        UNION ALL SELECT m_class + {unseen}, {ABSENT}, {whose}, true, false{mine} {of_changed}
+        UNION ALL SELECT {ABSENT}, t_class + {unseen}, {whose}, true, false{theirs} {of_changed}
     """
+
+
+def _republished(identity: RecordMatching) -> list[str]:
+    """Return the SQL condition, if any, that what is published beside labels and sensitive values changed."""
+    columns = ["untreated", *["published"] * (identity.ways is not None)]
+    return ["(" + " AND ".join(f"m_{column} IS DISTINCT FROM t_{column}" for column in columns) + ")"] * identity.untreated
 
 
 def _rearranged(identity: RecordMatching) -> tuple[list[str], list[str]]:
@@ -275,26 +291,9 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
             SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
                    CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
             FROM people),
-        told AS (SELECT *, {unit} < {k} AND (a >= 0 OR b >= 0) AS fails FROM sized)
+        told AS (SELECT *, ({unit} < {k} OR greatest(a, b) >= {OF_PERHAPS_CHANGED}) AND (a >= 0 OR b >= 0) AS fails FROM sized)
         SELECT part, sum(records)::BIGINT, ({at_risk})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
     """
-
-
-def few_persons_sql(k: int) -> str:
-    """Return SQL that yields whether k records or more of a published count are of fewer than k persons.
-
-    The counts are of records in both releases, of those that came, left, changed, and are in both unchanged. A record of no person adds
-    nothing to the persons.
-    """
-    counts = {
-        "shared": f"a <> {ABSENT} AND b <> {ABSENT} AND NOT beside",
-        "came": f"b = {ABSENT} AND NOT changed",
-        "gone": f"a = {ABSENT} AND NOT changed",
-        "changes": f"b = {ABSENT} AND changed",
-    }
-    held = ", ".join(f"count(*) FILTER ({which}) AS {name}" for name, which in counts.items())
-    few = (f"sum({of}) >= {k:d} AND count(*) FILTER ({of} > 0 AND person <> 0) < {k:d}" for of in (*counts, "shared - changes"))
-    return f"SELECT coalesce({' OR '.join(few)}, false) FROM (SELECT person, {held} FROM {JOINED} GROUP BY person)"
 
 
 def _at_risk(fails: str, *, persons: bool) -> str:
