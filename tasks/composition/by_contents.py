@@ -35,7 +35,7 @@ from schemas.job.job import Job
 from tasks.composition.by_files import Figures, returning_reason, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, units_at_risk_by_values
-from tasks.composition.release_history import Entry, promises_by_column, published_ways, read_entry
+from tasks.composition.release_history import Entry, promises_by_column, read_entry, ways_of_columns
 from tasks.counting.contents import DigestedColumns
 from tasks.engine.runs import Run
 from tasks.store.database import connect
@@ -163,7 +163,7 @@ OTHER_WAYS = "both publish a column in two ways ('publish', 'normalise'), so tha
 
 def _ways_alike(job: Job, entry: Entry, columns: Set[str]) -> bool | None:
     """Return whether two releases publish columns in the same ways; None if both publish them as they are."""
-    here, there = ({name: ways[name] for name in columns & ways.keys()} for ways in (published_ways(job), entry.ways or {}))
+    here, there = ({name: ways[name] for name in columns & ways.keys()} for ways in (ways_of_columns(job), entry.ways or {}))
     return here == there if here or there else None
 
 

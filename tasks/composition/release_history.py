@@ -103,7 +103,7 @@ def promises_by_column(job: Job) -> dict[str, dict[str, Any]]:
     return {section: content[section] for section in ("l", "t") if content.get(section)}
 
 
-def published_ways(job: Job) -> dict[str, Any]:
+def ways_of_columns(job: Job) -> dict[str, Any]:
     """Return how each column is published that is not published as it is, as JSON data."""
     ways, spelled = job.columns.canonical_ways, job.columns.normalised
     return {name: [ways.get(name), sorted(spelled.get(name, ()))] for name in ways.keys() | spelled.keys()}
@@ -134,7 +134,7 @@ def write_entry(
         digested=(digested[0], digested[1], digested[2]) if digested else None,
         promised=promises_by_column(job),
         means=job.columns.means,
-        ways=published_ways(job),
+        ways=ways_of_columns(job),
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),

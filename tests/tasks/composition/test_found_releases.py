@@ -116,7 +116,7 @@ def test_sketches_are_read_until_so_many_releases_share_records(
     ("kinds", "found"),
     [
         (("q", "age", "visit.ward", "condition.chronic"), {"hospital-0": 0, "people-0": 100}),
-        (("q", "age", "visit.ward"), {"people-0": 100}), (("age",), {}),
+        (("q", "age", "visit.ward"), {"hospital-0": 0, "people-0": 100}), (("visit.ward",), {"hospital-0": 0}), (("more",), {}),
         (("age", "visit.ward", "condition.chronic", "more"), {"hospital-0": 0}),
     ],
 )  # fmt: skip
