@@ -13,7 +13,7 @@ record counts among those that left and those that came. It counts among those i
 sensitive one, which links the two lines. A sensitive value that changed may have changed as everybody knows: all pay rose by two per cent,
 or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
 no line has kept its value can leave out the others. A person whose rows in several tables hang together otherwise counts among those that
-left and those that came too, and keeps the joint class.
+left and those that came too, and keeps the joint class. A change that perhaps nobody sees hides no other one, and is at risk.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_qids", "arranged_source", "arranged")
-ARRANGED_VALUES, *_, ARRANGED = ARRANGEMENTS
-"""Columns of persons with rows in several tables: how their published values stand together, their labels, quasi-identifiers as in the
-source, values with these, and values with labels."""
+ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_source", "arranged_rows")
+ARRANGED_VALUES, ARRANGED_LABELS, _, ARRANGED = ARRANGEMENTS
+"""Columns of persons with rows in several tables: how their published values stand together, the labels below the unit, values with the
+quasi-identifiers of the source there, and values with these labels. The labels are null where each class has its own."""
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
 ABSENT = -2
 """The class of a record that a source does not hold."""
 OF_CHANGED = 2**48
 """What is added to the classes of a record in both of which a sensitive value changed. No release has so many classes."""
+OF_PERHAPS_CHANGED = 2 * OF_CHANGED
+"""What is added to the class of a record of which perhaps nobody sees that it changed."""
 
 
 def equal_records_sql() -> str:
@@ -87,11 +89,15 @@ class RecordMatching(NamedTuple):
         contents: Whether records are the same ones that are alike in all that they are linked by.
         persons: Whether, of what is then left, two records of one person are: its other values may have changed. Of a person who is in
             both, no record is that of anybody else either, however alike.
-        untreated: Whether it is compared what both publish as it is.
+        untreated: Whether it is compared what both publish beside labels and sensitive values.
         values: How many sensitive columns there are; of those among ``same`` both releases have the values.
         same: Which of them.
         arranged: By which of ARRANGEMENTS it is compared how the values of a person stand together over tables: by none, by values alone,
             or by all.
+        ways: Whether both publish what is ``untreated`` in the same ways; None where they publish it as it is. Else a change shows if the
+            published value changed too, and perhaps nobody sees it where the ways differ.
+        remade: Whether this one publishes other values of a sensitive column that the other publishes as it is: then contents alone show
+            that a value has perhaps changed.
     """
 
     contents: bool
@@ -100,6 +106,8 @@ class RecordMatching(NamedTuple):
     values: int = 0
     same: tuple[int, ...] = ()
     arranged: tuple[str, ...] = ()
+    ways: bool | None = None
+    remade: bool = False
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
@@ -137,12 +145,12 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
 
     Records of no person are never paired by their person.
     """
-    untreated = ("untreated",) if identity.untreated else ()
+    untreated, published = ("untreated",) if identity.untreated else (), ("published",) if identity.ways else ()
     values = tuple(f"value_{number}" for number in identity.same)
     alike = ("content", "kept", "whose") if identity.persons else ("content", "kept")
-    levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), alike]
+    levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), (*alike, *published), alike]
     if identity.persons:
-        levels += [("person", *values, *untreated), ("person", *values), ("person",)]
+        levels += [("person", *values, *untreated), ("person", *values, *published), ("person", *values), ("person",)]
     return list(dict.fromkeys(levels))
 
 
@@ -171,6 +179,7 @@ def _carried(identity: RecordMatching) -> list[str]:
         *["whose"] * identity.persons,
         "person",
         "untreated",
+        *["published"] * (identity.ways is not None),
         *identity.arranged,
         *(f"value_{number}" for number in range(identity.values)),
     ]
@@ -213,7 +222,10 @@ def _rows(identity: RecordMatching) -> str:
     A pair has one row, and where its values changed two more, one per release.
     """
     differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
-    changed = " OR ".join([*["m_untreated IS DISTINCT FROM t_untreated"] * identity.untreated, *_rearranged(identity)]) or "false"
+    rearranged, perhaps = _rearranged(identity)
+    (perhaps if identity.ways is False else rearranged).extend(_republished(identity))
+    perhaps += ["m_content IS DISTINCT FROM t_content"] * identity.remade
+    seen = " OR ".join([differs, *rearranged])
     every, others = range(identity.values), [number for number in range(identity.values) if number not in identity.same]
 
     def either(sides: str, number: int) -> str:
@@ -233,22 +245,30 @@ def _rows(identity: RecordMatching) -> str:
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
-    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({differs} OR {changed})"
+    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join([seen, *perhaps])})"
+    unseen = f"CASE WHEN {seen} THEN 0 ELSE {OF_PERHAPS_CHANGED} END"
     return f"""
         SELECT {joint}{both} FROM pairs
-        UNION ALL SELECT m_class, {ABSENT}, {whose}, true, false{mine} {of_changed}
-        UNION ALL SELECT {ABSENT}, t_class, {whose}, true, false{theirs} {of_changed}
+        UNION ALL SELECT m_class + {unseen}, {ABSENT}, {whose}, true, false{mine} {of_changed}
+        UNION ALL SELECT {ABSENT}, t_class + {unseen}, {whose}, true, false{theirs} {of_changed}
     """
 
 
-def _rearranged(identity: RecordMatching) -> list[str]:
-    """Return SQL conditions of which one holds where the values of a pair stand together in another way.
+def _republished(identity: RecordMatching) -> list[str]:
+    """Return the SQL condition, if any, that what is published beside labels and sensitive values changed."""
+    columns = ["untreated", *["published"] * (identity.ways is not None)]
+    return ["(" + " AND ".join(f"m_{column} IS DISTINCT FROM t_{column}" for column in columns) + ")"] * identity.untreated
 
-    Where only its quasi-identifiers changed, its classes show it. Labels of other levels all differ: then quasi-identifiers say it.
+
+def _rearranged(identity: RecordMatching) -> tuple[list[str], list[str]]:
+    """Return SQL conditions for a pair whose values are seen, or perhaps seen, to stand otherwise.
+
+    Labels of other levels all differ. Then values that stand otherwise in the source are perhaps seen, or other quasi-identifiers.
     """
-    values, labels, qids, source, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
-    conditions = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND (NOT ({labels}) OR ({source} AND NOT ({qids}))))"}
-    return [condition for one, condition in conditions.items() if one in identity.arranged]
+    values, _, source, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
+    same_labels = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"
+    found = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND {same_labels})"}
+    return [found[one] for one in found if one in identity.arranged], [f"({both} AND {source})"] * (ARRANGED in identity.arranged)
 
 
 def joint_classes_sql(k: int, *, count_persons: bool) -> str:
@@ -271,26 +291,9 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
             SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
                    CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
             FROM people),
-        told AS (SELECT *, {unit} < {k} AND (a >= 0 OR b >= 0) AS fails FROM sized)
+        told AS (SELECT *, ({unit} < {k} OR greatest(a, b) >= {OF_PERHAPS_CHANGED}) AND (a >= 0 OR b >= 0) AS fails FROM sized)
         SELECT part, sum(records)::BIGINT, ({at_risk})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
     """
-
-
-def few_persons_sql(k: int) -> str:
-    """Return SQL that yields whether k records or more of a published count are of fewer than k persons.
-
-    The counts are of records in both releases, of those that came, left, changed, and are in both unchanged. A record of no person adds
-    nothing to the persons.
-    """
-    counts = {
-        "shared": f"a <> {ABSENT} AND b <> {ABSENT} AND NOT beside",
-        "came": f"b = {ABSENT} AND NOT changed",
-        "gone": f"a = {ABSENT} AND NOT changed",
-        "changes": f"b = {ABSENT} AND changed",
-    }
-    held = ", ".join(f"count(*) FILTER ({which}) AS {name}" for name, which in counts.items())
-    few = (f"sum({of}) >= {k:d} AND count(*) FILTER ({of} > 0 AND person <> 0) < {k:d}" for of in (*counts, "shared - changes"))
-    return f"SELECT coalesce({' OR '.join(few)}, false) FROM (SELECT person, {held} FROM {JOINED} GROUP BY person)"
 
 
 def _at_risk(fails: str, *, persons: bool) -> str:

@@ -1,4 +1,4 @@
-"""SQL statement that counts whose two means of a column, in two releases, few share."""
+"""SQL statements that find few people in two releases: by two means of a column, or behind a count."""
 
 from __future__ import annotations
 
@@ -24,3 +24,20 @@ def means_sql(column: int, k: int, *, count_persons: bool) -> str:
         rare AS (SELECT mine, theirs FROM pairs GROUP BY ALL HAVING {unit} < {k:d})
         SELECT ({unit}{nobody})::BIGINT FROM pairs SEMI JOIN rare USING (mine, theirs) WHERE mine <> 0 OR theirs <> 0
     """
+
+
+def few_persons_sql(k: int) -> str:
+    """Return SQL that yields whether k records or more of a published count are of fewer than k persons.
+
+    The counts are of records in both releases, of those that came, left, changed, and are in both unchanged. A record of no person adds
+    nothing to the persons.
+    """
+    counts = {
+        "shared": f"a <> {ABSENT} AND b <> {ABSENT} AND NOT beside",
+        "came": f"b = {ABSENT} AND NOT changed",
+        "gone": f"a = {ABSENT} AND NOT changed",
+        "changes": f"b = {ABSENT} AND changed",
+    }
+    held = ", ".join(f"count(*) FILTER ({which}) AS {name}" for name, which in counts.items())
+    few = (f"sum({of}) >= {k:d} AND count(*) FILTER ({of} > 0 AND person <> 0) < {k:d}" for of in (*counts, "shared - changes"))
+    return f"SELECT coalesce({' OR '.join(few)}, false) FROM (SELECT person, {held} FROM {JOINED} GROUP BY person)"

@@ -277,13 +277,18 @@ class Columns(StrictModel):
         They include ``person: none``, because the report mentions it.
         """
         spelled = {"normalise": {name: sorted(steps) for name, steps in self._spelled.items()}} if self._spelled else {}
-        ways = {"publish": {name: canonical_way(way) for name, way in self._ways.items()}} if self._ways else {}
+        ways = {"publish": self.canonical_ways} if self._ways else {}
         return super().canonical() | ({"person": NONE} if self._none else {}) | spelled | ways
 
     @property
     def ways(self) -> dict[str, Way]:
         """Form of publication by column, for columns that are not published unchanged."""
         return self._ways
+
+    @property
+    def canonical_ways(self) -> dict[str, Any]:
+        """Form of publication by column, as JSON data; only columns that are not published unchanged."""
+        return {name: canonical_way(way) for name, way in self._ways.items()}
 
     @property
     def means(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,19 +24,18 @@ from core.composition.joint_classes import (
     common_persons_sql,
     equal_record_count_sql,
     equal_records_sql,
-    few_persons_sql,
     joined_records_sql,
     joint_classes_sql,
     sets_table_sql,
 )
-from core.composition.joint_means import means_sql
+from core.composition.joint_means import few_persons_sql, means_sql
 from core.units.source_digests import Likeness
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.by_files import Figures, returning_reason, run_comparison
 from tasks.composition.earlier import Earlier, KnownRecords
 from tasks.composition.joint_values import Promises, units_at_risk_by_values
-from tasks.composition.release_history import Entry, promises_by_column, read_entry
+from tasks.composition.release_history import Entry, promises_by_column, read_entry, ways_of_columns
 from tasks.counting.contents import DigestedColumns
 from tasks.engine.runs import Run
 from tasks.store.database import connect
@@ -78,6 +77,8 @@ class ComparedContents(NamedTuple):
         promises: The l and t requirements of both.
         in_files: How many records the files hold that both are made of. So many must be found in both.
         means: Numbers of the columns of which both publish means of groups.
+        ways: As in ``RecordMatching``, and ``remade``.
+        remade: See ``ways``.
     """
 
     mine: Side
@@ -88,6 +89,8 @@ class ComparedContents(NamedTuple):
     promises: Promises
     in_files: int = 0
     means: tuple[int, ...] = ()
+    ways: bool | None = None
+    remade: bool = False
 
 
 def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
@@ -133,7 +136,10 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     mine = sorted({*alike, *job.privacy.columns})
     by = DigestedColumns(other.names if earlier.linkage_key else own.names, other.untreated if common else (), tuple(mine))
     arranged = _arranged(known, entry, own, other)
+    ways = _ways_alike(job, entry, {*by.untreated, *(other.arranged().shown if arranged else ())})
     if arranged:
+        if ways is False:
+            raise UnmeasuredError(OTHER_WAYS)
         rows = other.arranged()
         by = by._replace(shown=rows.shown, labels=rows.labels if ARRANGED in arranged else ())
     parts = known.parts(by)
@@ -148,8 +154,17 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
     of_means, sides = {*job.columns.means} & {*(entry.means or ())}, zip(ours.values, theirs.values, strict=True)
     means = tuple(number for number, places in enumerate(sides) if None not in places and columns[number] in of_means)
-    in_files = known.count_in_files(earlier.files)
-    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, in_files, means)
+    in_files, remade = known.count_in_files(earlier.files), not own.republished.isdisjoint(alike.keys() - other.untreated)
+    return ComparedContents(ours, theirs, bool(earlier.linkage_key), earlier.persons, k, promises, in_files, means, ways, remade)
+
+
+OTHER_WAYS = "both publish a column in two ways ('publish', 'normalise'), so that changes would be overlooked"
+
+
+def _ways_alike(job: Job, entry: Entry, columns: Set[str]) -> bool | None:
+    """Return whether two releases publish columns in the same ways; None if both publish them as they are."""
+    here, there = ({name: ways[name] for name in columns & ways.keys()} for ways in (ways_of_columns(job), entry.ways or {}))
+    return here == there if here or there else None
 
 
 OTHER_TABLES = "it publishes columns of several tables that are not in these, so that changes would be overlooked"
@@ -257,16 +272,17 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
     """Fill a table with the records of a release, part after part."""
     values = [f"value_{number}" for number in range(len(side.values))]
     columns = ", ".join(f"{value} UBIGINT" for value in values)
-    fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT"
+    fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT, published UBIGINT"
     fixed += "".join(f", {one} UBIGINT" for one in side.arranged)
     database.execute(f"CREATE TABLE {name} ({fixed}{columns and ', ' + columns})")
-    names, records = ["content", "class", "shared", "person", "untreated", *side.arranged, *values], 0
+    names, records = ["content", "class", "shared", "person", "untreated", "published", *side.arranged, *values], 0
     for part in side.parts:
         for table in _tables(part, store):
             # Of a fragment, which may come in several tables, no record is known by its file.
             shared = _shared(part, files) if part.files else np.zeros(len(table), np.bool_)
             loaded = [table["content"], table["class"].cast(pa.int64()), pa.array(shared), _persons(table, records, named=persons)]
-            loaded.append(table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64)))
+            untreated = table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64))
+            loaded += [untreated, table["published"] if side.untreated and "published" in table.column_names else untreated]
             loaded += [table[one] for one in side.arranged]
             loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
             database.register("part", pa.table(loaded, names=names))
@@ -356,6 +372,8 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
         contents=compared.by_contents and Likeness(*alike).is_shared,
         persons=compared.by_persons and common > 0,
         untreated=compared.mine.untreated,
+        ways=compared.ways,
+        remade=compared.remade,
         values=len(compared.theirs.values),
         same=same,
         arranged=compared.mine.arranged,

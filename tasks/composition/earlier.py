@@ -251,6 +251,8 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
         if not persons:
             # A query for other columns, say. Records cannot be told to be the same ones, and neither to be others.
             alike = files or {*known.quasi_identifiers} <= set(entry.columns) or set(entry.qids) <= set(known.kinds)
+            # A job that looks at other columns tonight looks at the same people.
+            alike = alike or entry.work == known.run.job.work_location
             return found._replace(untold=OTHER_COLUMNS) if alike else None
     if files:
         return found._replace(
@@ -321,20 +323,19 @@ def _of_manifests(job: Job, source: ChunkedSource, kinds: Mapping[str, str], kno
 
 
 def _of_tables(manifest: TablesManifest, kinds: Mapping[str, str]) -> Earlier | None:
-    """Return a release of several tables if its quasi-identifiers are all columns of the source."""
+    """Return a release of several tables if it has a quasi-identifier that is a column of the source."""
     qids = {joined_column_name(manifest.unit, name, column) for name, table in manifest.tables.items() for column in table.levels}
-    if not qids or not qids <= kinds.keys():
+    if qids.isdisjoint(kinds):
         return None
     return Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records or 0, untold=UNREGISTERED)
 
 
 def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[FolderSecret], kinds: Mapping[str, str]) -> Earlier | None:
-    """Return an unregistered release that shares source files or quasi-identifiers with the source."""
+    """Return an unregistered release that shares source files or a quasi-identifier with the source."""
     found = Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records, exact=None)
     if files := frozenset(files_in(manifest, mine, secrets)):
         plain = len(set(mine)) == len(mine) and len({file.digest for file in manifest.sources}) == len(manifest.sources)
         return found._replace(files=files, is_reported=plain and len(files) in {len(mine), len(manifest.sources)})
-    qids = set(manifest.hierarchies or manifest.levels or ())
-    if not qids or not qids <= kinds.keys():
+    if set(manifest.hierarchies or manifest.levels or ()).isdisjoint(kinds):
         return None
     return found._replace(untold=UNREGISTERED)

@@ -63,6 +63,7 @@ class Entry(FrozenModel):
         digested: Columns whose digests ``parts`` hold, as ``DigestedColumns`` has them, with the kind of values; None in older entries.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
         means: Columns of which means of groups are published; None in older entries.
+        ways: How each column is published that is not published as it is; None in older entries.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
         seal: The seal of its manifest, its SHA-256; a release that was changed or made anew no longer matches it.
     """
@@ -81,6 +82,7 @@ class Entry(FrozenModel):
     digested: tuple[Kinds, Kinds, Kinds] | None = None
     promised: dict[str, dict[str, Any]] | None = None
     means: tuple[str, ...] | None = None
+    ways: dict[str, Any] | None = None
     untold: str = ""
     seal: str = ""
 
@@ -99,6 +101,12 @@ def promises_by_column(job: Job) -> dict[str, dict[str, Any]]:
     """Return a job's l and t requirements by section and column, as JSON-compatible values."""
     content = privacy_content(job)
     return {section: content[section] for section in ("l", "t") if content.get(section)}
+
+
+def ways_of_columns(job: Job) -> dict[str, Any]:
+    """Return how each column is published that is not published as it is, as JSON data."""
+    ways, spelled = job.columns.canonical_ways, job.columns.normalised
+    return {name: [ways.get(name), sorted(spelled.get(name, ()))] for name in ways.keys() | spelled.keys()}
 
 
 def write_entry(
@@ -126,6 +134,7 @@ def write_entry(
         digested=(digested[0], digested[1], digested[2]) if digested else None,
         promised=promises_by_column(job),
         means=job.columns.means,
+        ways=ways_of_columns(job),
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),

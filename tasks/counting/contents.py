@@ -146,7 +146,8 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
     """Return a table of each record's digests: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
     All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``
-    where there are such columns. A null value has the digest 0.
+    where there are such columns, of the source, and ``published`` where the job publishes other values of these. A
+    null value has the digest 0.
 
     Args:
         job: Names the persons.
@@ -154,11 +155,13 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
     """
     person = job.columns.person
     republished = not job.columns.ways.keys().isdisjoint(columns.linking)
-    wanted = list(dict.fromkeys([*([] if republished else columns.linking), *columns.values, *person]))
+    wanted = list(dict.fromkeys([*(columns.untreated if republished else columns.linking), *columns.values, *person]))
     found: dict[str, list[Digests]] = {name: [_NONE] for name in record_digest_columns(job, columns)}
     for batch in read_chunk(chunk, wanted, plain=person) if batches is None or republished else batches:
         if not republished:
             _append_together(batch, columns, found)
+        if "published" in found:
+            found["published"].append(contents_of(batch.select(columns.untreated).columns, batch.num_rows))
         if person:
             found["person"].append(digests_of([batch.column(name) for name in person], batch.num_rows))
         for number, name in enumerate(columns.values):
@@ -178,6 +181,7 @@ def _append_together(batch: pa.RecordBatch, columns: DigestedColumns, found: Map
 def record_digest_columns(job: Job, columns: DigestedColumns) -> list[str]:
     """Return the column names of a chunk's table of record digests, such as ``content``, ``person``."""
     persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(columns.untreated)
+    untreated += ["published"] * (not job.columns.ways.keys().isdisjoint(columns.untreated))
     return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(columns.values)))]
 
 

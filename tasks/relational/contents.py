@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised, working_type
-from core.composition.joint_classes import ARRANGEMENTS
+from core.composition.joint_classes import ARRANGED_LABELS, ARRANGEMENTS
 from core.formats.published import read_published_values
 from core.hierarchies.levels import as_text
 from core.relational.histories import NOWHERE
@@ -272,8 +272,8 @@ class PersonDigestTables:
         return pa.array(np.concatenate([batch.digests[0] for batch in self.rows.rows_of(table, [column], published=True)]))
 
 
-def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests]:
-    """Return by kind a digest of each person's joined rows (of values, labels, or both), shape (persons,).
+def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests | pa.Array]:
+    """Return by kind a digest of each person's joined rows (values, labels or both), shape (persons,).
 
     Whose values are all the same may still publish another history: where two visits exchange their nights, or a condition is another
     visit's. Whoever has both releases finds one history gone and one that is new, as if a value had changed.
@@ -289,8 +289,9 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
     below: dict[str, dict[str, dict[str, Digests]]] = {table: {} for table in given.job.tree.tables}
     whole: dict[str, list[Digests]] = {kind: [] for kind in ARRANGEMENTS}
     for table in reversed(given.job.tree.tables):
-        labels, values = (_columns(rows, table, names) for names in (digested.labels, digested.shown))
         children, chain = below.pop(table), given.chain(table)
+        # A person has one row of the unit: its labels stand with all others, and classes show them.
+        labels, values = (_columns(rows, table, names) for names in (digested.labels if chain else (), digested.shown))
         if chain and not (labels or values or children):
             continue
         parents = {parent: chain.index(parent) for parent in given.job.tables[table].referring}
@@ -302,7 +303,7 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
             shown, own, qids = batch.digests[: len(labels)], batch.digests[len(labels) :], unlabelled.digests
             these = slice(batch.first, batch.first + len(batch.whose))
             hanging = {parent: np.flatnonzero((depths[these] == depth) & ~withheld[table][these]) for parent, depth in parents.items()}
-            for kind, parts in zip(ARRANGEMENTS, (own, shown, qids, qids + own, shown + own), strict=True):
+            for kind, parts in zip(ARRANGEMENTS, (own, shown, qids + own, shown + own), strict=True):
                 digests = row_digests(parts, len(batch.whose))
                 for child in sorted(children):
                     combine(digests, children[child][kind][these])
@@ -310,7 +311,8 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
                     whole[kind].append(digests)
                 for parent, mine in hanging.items():
                     np.add.at(below[parent][table][kind], above[these][mine], digests[mine])
-    return {kind: np.concatenate(digests) for kind, digests in whole.items()}
+    found = {kind: np.concatenate(digests) for kind, digests in whole.items()}
+    return found if given.node else found | {ARRANGED_LABELS: pa.nulls(given.persons, pa.uint64())}
 
 
 def _columns(rows: PersonRows, table: str, names: Sequence[str]) -> list[str]:

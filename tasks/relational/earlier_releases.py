@@ -27,7 +27,7 @@ from schemas.release.increments import Overlap, PersonsOverlap
 from tasks.attacks.joined_tables import shown_table
 from tasks.composition.earlier import Columns, KnownRecords
 from tasks.composition.pseudonym_families import Disclosed
-from tasks.composition.release_history import STEP, Entry, promises_by_column, save_entry
+from tasks.composition.release_history import STEP, Entry, promises_by_column, save_entry, ways_of_columns
 from tasks.counting.chunk_counts import axis_names
 from tasks.counting.contents import DigestedColumns, Sketches, sketches_of
 from tasks.engine.runs import Run
@@ -187,6 +187,7 @@ class ComparablePersons(KnownRecords):
             digested=self.digested_kinds,
             promised=promises_by_column(job),
             means=(),
+            ways=ways_of_columns(job),
             untold=self.unmeasured,
             seal=manifest.seal,
         )

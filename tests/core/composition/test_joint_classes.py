@@ -23,7 +23,6 @@ from core.composition.joint_classes import (
     common_persons_sql,
     equal_record_count_sql,
     equal_records_sql,
-    few_persons_sql,
     joined_records_sql,
     joint_classes_sql,
     joint_values_sql,
@@ -32,7 +31,7 @@ from core.composition.joint_classes import (
     sizes_sql,
     values_at_risk_sql,
 )
-from core.composition.joint_means import means_sql
+from core.composition.joint_means import few_persons_sql, means_sql
 from core.units.source_digests import Likeness
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
 

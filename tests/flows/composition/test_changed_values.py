@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from schemas.errors.refusals import OverlapError
+from tasks.composition.earlier import OTHER_COLUMNS
 from tests.conftest import Anonymise
 
 NIGHTS = {"k": 5}
@@ -119,6 +120,60 @@ def test_what_publish_makes_of_a_value_is_no_change_of_it(anonymise: Anonymise, 
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     last, *_ = anonymise(other, "name=later").untold.overlaps or ()
     assert (last.added, last.removed) == (1, 1)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("person", "role"), [(True, "insensitive"), (True, "sensitive"), (False, "insensitive")])
+@pytest.mark.parametrize(("seen", "at_risk"), [(1, 1), (5, 0)])
+def test_changes_that_rounding_hides_hide_no_other_one(
+    anonymise: Anonymise, tmp_path: Path, person: bool, role: str, seen: int, at_risk: int
+) -> None:
+    """Of ten people of one class the pay of four changes within what is published, and one or five notes change."""
+    rows = [row | {"pay": 1000 + number % 7} for number, row in enumerate(people())]
+    path = job_in(tmp_path, person=person)
+    written = yaml.safe_load(path.read_text())
+    written["columns"][role].append({"name": "pay", "publish": {"round": 100}})
+    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    anonymise(path)
+    changed = [row | {"pay": row["pay"] + 10 * (number < 4)} for number, row in enumerate(rows)]
+    changed[4 : 4 + seen] = [row | {"note": "left"} for row in changed[4 : 4 + seen]]
+    pq.write_table(table_of(changed), tmp_path / "people.parquet")
+    [overlap] = anonymise(path).untold.overlaps or ()
+    assert (overlap.changed, overlap.added_at_risk, overlap.removed_at_risk) == (seen, at_risk, at_risk)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("remade", [{"name": "pay", "publish": {"round": 100}}, {"name": "pay", "normalise": ["case"]}], ids=str)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_value_of_a_known_person_that_one_release_publishes_otherwise_is_seen_to_change(
+    anonymise: Anonymise, tmp_path: Path, remade: dict[str, Any], first: bool
+) -> None:
+    text = "normalise" in remade
+    rows = [row | {"pay": f"N{number % 7}" if text else 1000 + number % 7} for number, row in enumerate(people())]
+    for pay in (remade, "pay") if first else ("pay", remade):
+        path = job_in(tmp_path)
+        written = yaml.safe_load(path.read_text())
+        written["columns"]["sensitive"].append(pay)
+        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        pq.write_table(table_of(rows), tmp_path / "people.parquet")
+        made = anonymise(path)
+        rows[7] = rows[7] | {"pay": "other" if text else 9000}
+    [overlap] = made.untold.overlaps or ()
+    assert (overlap.changed, overlap.added_at_risk, overlap.removed_at_risk) == (1, 1, 1)
+
+
+@pytest.mark.ci
+def test_a_job_that_looks_at_columns_that_the_earlier_source_lacked_names_its_releases(anonymise: Anonymise, tmp_path: Path) -> None:
+    pq.write_table(table_of(people()), tmp_path / "people.parquet")
+    then = anonymise(job_in(tmp_path, person=False))
+    pq.write_table(table_of(people()).rename_columns(["pid", "region", "b", "dx", "note"]), tmp_path / "people.parquet")
+    job = job_in(tmp_path, qids=("region",), person=False)
+    written = yaml.safe_load(job.read_text())
+    written["columns"]["identifiers"] = ["pid", "b"]
+    job.write_text(yaml.safe_dump(written, sort_keys=False))
+    [overlap] = anonymise(job).untold.overlaps or ()
+    assert (overlap.release, overlap.unmeasured, overlap.is_safe) == (then.manifest.release, OTHER_COLUMNS, False)
 
 
 def pays_of(release: Path) -> list[float]:

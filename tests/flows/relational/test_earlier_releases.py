@@ -22,7 +22,8 @@ from schemas.errors.base import VerificationError
 from schemas.errors.refusals import OverlapError
 from schemas.relational.tables_job import load_tables_job
 from schemas.release.increments import PersonsOverlap
-from tasks.composition.by_contents import OTHER_TABLES, OTHERWISE_READ
+from tasks.composition.by_contents import OTHER_TABLES, OTHER_WAYS, OTHERWISE_READ
+from tasks.composition.earlier import UNREGISTERED
 from tasks.relational.earlier_releases import FEW_ROWS
 from tasks.relational.publication import PublishedTables
 from tests.conftest import Anonymise
@@ -278,6 +279,37 @@ def test_a_release_of_which_this_source_lacks_labels_beside_common_ones_is_not_c
     [overlap] = made.manifest.overlaps or ()
     # How costs stand with wards may have changed, and only both columns together with the other job's would say so.
     assert (overlap.unmeasured, overlap.is_safe) == (OTHER_TABLES, False)
+
+
+def test_tables_of_which_one_lost_a_label_name_the_earlier_release_though_the_registry_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "person.csv").write_text("pid,a,b\n" + "".join(f"{row},{row // 10},{row % 10}\n" for row in range(60)))
+    (tmp_path / "visit.csv").write_text("pid,cost,ward\n" + "".join(f"{row},{row},x\n" for row in range(60)))
+    path = job_on_csv(tmp_path, "one", "a")
+    written = yaml.safe_load(path.read_text())
+    written["tables"]["visit"]["columns"]["quasi_identifiers"] = [{"name": "ward", "hierarchy": {"prefix": [1]}}]
+    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    earlier = tables(path, ())
+    rmtree(tmp_path / ".skald")
+    written["tables"]["visit"]["columns"] = {"sensitive": ["cost"], "withheld": ["ward"]}
+    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    [overlap] = tables(path, ()).manifest.overlaps or ()
+    assert (overlap.release, overlap.unmeasured, overlap.is_safe) == (earlier.manifest.release, UNREGISTERED, False)
+
+
+def test_values_of_tables_that_two_releases_publish_otherwise_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "person.csv").write_text("pid,a,b\n" + "".join(f"{row},{row // 10},{row % 10}\n" for row in range(60)))
+    (tmp_path / "visit.csv").write_text("pid,cost\n" + "".join(f"{row},{row}\n" for row in range(60)))
+    tables(job_on_csv(tmp_path, "one", "a"), ())
+    path = job_on_csv(tmp_path, "one", "a")
+    written = yaml.safe_load(path.read_text())
+    written["tables"]["visit"]["columns"]["sensitive"] = [{"name": "cost", "publish": {"round": 50}}]
+    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    [overlap] = tables(path, ()).manifest.overlaps or ()
+    assert (overlap.unmeasured, overlap.is_safe) == (OTHER_WAYS, False)
+    # What is published in the same way again shows whose values changed.
+    (tmp_path / "visit.csv").write_text("pid,cost\n" + "".join(f"{row},{row + 100 * (row == 7) + (row > 50)}\n" for row in range(60)))
+    overlaps = tables(path, ()).manifest.overlaps or ()
+    assert [(one.changed, one.is_safe) for one in overlaps if not one.unmeasured] == [(5, False)]
 
 
 def test_persons_of_one_file_whose_keys_two_jobs_read_otherwise_are_no_others(tmp_path: Path) -> None:

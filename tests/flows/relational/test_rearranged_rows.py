@@ -108,22 +108,48 @@ def test_a_person_whose_values_stand_together_otherwise_is_changed(
     assert bool(expected) == (change is not rename_visits)
 
 
+@pytest.mark.parametrize("method", ["skald", "mondrian"])
+@pytest.mark.parametrize(("age", "others"), [(30, (20, 21, 22)), (33, (20, 21, 22)), (30, (7, 8, 20))], ids=["alone", "age", "ward"])
 def test_nights_that_are_exchanged_are_seen_though_the_later_release_has_other_levels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, age: int, others: tuple[int, ...]
 ) -> None:
-    """Two visits in another inner ward make all wards coarser, and whoever makes the earlier ones as coarse finds one history gone."""
+    """Some visits in another inner ward make all wards coarser, and whoever makes the earlier ones as coarse finds two histories gone.
+
+    Those in the other ward may have changed too, by all that is kept of them. They hide nobody.
+    """
     monkeypatch.setenv("TABLES_KEY", KEY)
-    before: Rows = {"person": [{"person_id": one, "age": 30, "income": one} for one in range(40)], "visit": [], "condition": []}
+    persons = [{"person_id": one, "age": 38 if one == 39 else 30, "income": one} for one in range(40)]
+    before: Rows = {"person": persons, "visit": [], "condition": []}
     for one in range(40):
         visits = [("a", 1), ("c", 2)]
         before["visit"] += [{"visit_id": f"{ward}{one}", "person_id": one, "ward": ward, "nights": nights} for ward, nights in visits]
     after = deepcopy(before)
-    for own, other in ((after["visit"][2 * one], after["visit"][2 * one + 1]) for one in (7, 8, 9, 10)):
+    for one in (7, 8):
+        own, other = after["visit"][2 * one], after["visit"][2 * one + 1]
         own["nights"], other["nights"] = other["nights"], own["nights"]
-    for one in (20, 21):
+        after["person"][one]["age"] = age
+    for one in others:
         after["visit"][2 * one]["ward"] = "b"
-    earlier, later = (tables(job_of(tmp_path, rows), ("attacks=off", "suppression.limit=0")) for rows in (before, after))
-    assert [one.manifest.tables["visit"].levels for one in (earlier, later)] == [{"ward": 0}, {"ward": 1}]
-    assert later.manifest.overlaps is not None
-    [overlap] = later.manifest.overlaps
-    assert (overlap.shared, overlap.changed, overlap.added, overlap.removed) == (40, 4, 4, 4)
+    said = ("attacks=off", "suppression.limit=0", f"method.name={method}")
+    tables(job_of(tmp_path, before), said)
+    path = job_of(tmp_path, after)
+    with pytest.raises(OverlapError):
+        tables(path, (*said, "overlaps=refuse"))
+    [overlap] = tables(path, said).manifest.overlaps or ()
+    stated = max(4, len({7, 8, *others}))
+    assert (overlap.changed, overlap.added_at_risk, overlap.removed_at_risk) == (stated, stated, stated)
+
+
+@pytest.mark.parametrize("method", ["skald", "mondrian"])
+def test_another_age_of_a_person_rearranges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """Labels of the unit stand with all rows of a person, whatever level they have."""
+    monkeypatch.setenv("TABLES_KEY", KEY)
+    before: Rows = {"person": [{"person_id": one, "age": 30 + one % 2, "income": one} for one in range(40)], "visit": [], "condition": []}
+    before["visit"] = [{"visit_id": f"{one}", "person_id": one, "ward": "a", "nights": one} for one in range(40)]
+    after = deepcopy(before)
+    for one in (7, 8):
+        after["person"][one]["age"] = 32
+    said = ("attacks=off", "suppression.limit=0", f"method.name={method}")
+    tables(job_of(tmp_path, before), said)
+    [overlap] = tables(job_of(tmp_path, after), said).manifest.overlaps or ()
+    assert (overlap.shared, overlap.changed, overlap.added, overlap.removed) == (40, 0, 0, 0)

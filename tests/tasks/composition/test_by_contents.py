@@ -36,7 +36,7 @@ class Compared:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.job = job_of_notes()
         self.asked: list[DigestedColumns] = []
-        self.entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}}, means=())
+        self.entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}}, means=(), ways=None)
         monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self.entry)
         self.places: list[Any] = []
         self.here: list[Any] = []

@@ -116,7 +116,7 @@ def test_sketches_are_read_until_so_many_releases_share_records(
     ("kinds", "found"),
     [
         (("q", "age", "visit.ward", "condition.chronic"), {"hospital-0": 0, "people-0": 100}),
-        (("q", "age", "visit.ward"), {"people-0": 100}), (("age",), {}),
+        (("q", "age", "visit.ward"), {"hospital-0": 0, "people-0": 100}), (("visit.ward",), {"hospital-0": 0}), (("more",), {}),
         (("age", "visit.ward", "condition.chronic", "more"), {"hospital-0": 0}),
     ],
 )  # fmt: skip
@@ -193,6 +193,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
         "recoded": Recoded(domain=artifact("domain"), recoding=recoding, intervals=job.intervals) if is_recoded else None,
         "people": persons.people, "classes": persons.classes, "parts": tuple(parts), "digested": tuple(digested) if digested else None,
         "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal, "means": ("pay",),
+        "ways": {"pay": [{"microaggregate": 2}, []]},
     }  # fmt: skip
     assert found.is_readable
     # It counts where the release is published, and only for the release that it is of.

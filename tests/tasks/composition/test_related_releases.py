@@ -103,7 +103,7 @@ def test_of_theirs_such_a_share_counts_as_lies_where_the_sketch_of_mine_knows_al
     ("said", "known", "found"),
     [
         ({"levels": {"q": 0}}, set(), [("people-0", UNREGISTERED)]), ({"levels": {"q": 0}}, {"people-0"}, []),
-        ({"levels": {"q": 0, "other": 1}}, set(), []), (None, set(), []),
+        ({"levels": {"q": 0, "other": 1}}, set(), [("people-0", UNREGISTERED)]), ({"levels": {"other": 1}}, set(), []), (None, set(), []),
     ],
 )  # fmt: skip
 def test_a_release_that_is_not_registered_is_named_where_its_columns_are_those_of_the_source(
@@ -120,18 +120,19 @@ def test_a_release_that_is_not_registered_is_named_where_its_columns_are_those_o
 
 
 @pytest.mark.parametrize(
-    ("columns", "qids", "file", "alike"),
+    ("columns", "qids", "file", "work", "alike"),
     [
-        ("ab", "xy", "", True), ("b", "ab", "", True), ("abc", "abc", "", True), ("b", "ay", "", False), ("xb", "x", "", False),
-        # One file with other columns is one that was read with another delimiter, say.
-        ("xb", "x", "f", True), ("xb", "x", "g", False),
+        ("ab", "xy", "", "", True), ("b", "ab", "", "", True), ("abc", "abc", "", "", True), ("b", "ay", "", "", False),
+        # One file with other columns is one that was read with another delimiter, say; and one job may look at others.
+        ("xb", "x", "", "", False), ("xb", "x", "f", "", True), ("xb", "x", "g", "", False), ("x", "x", "", "mine", True),
     ],
 )  # fmt: skip
 def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_columns_of_the_other(
-    columns: str, qids: str, file: str, alike: bool
+    columns: str, qids: str, file: str, work: str, alike: bool
 ) -> None:
     """This source has the columns a and b, which are its quasi-identifiers."""
     known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, quasi_identifiers=("a", "b"), exact=(), source=None)
+    known.run = SimpleNamespace(job=SimpleNamespace(work_location="mine"))
     entry: Any = SimpleNamespace(
         most=None,
         release="people-1",
@@ -139,7 +140,7 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
         records=9,
         linkage_key=(("z", "text"),),
         person=(),
-        work="",
+        work=work,
         key="K",
         columns=tuple(columns),
         qids=qids,
