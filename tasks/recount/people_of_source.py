@@ -26,7 +26,7 @@ from core.recount.coverage import count_covered_rows
 from core.recount.groups import normalised_source_sql
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, read_labels
-from core.recount.labels.value_scales import value_scale
+from core.recount.labels.value_scales import is_text_type, value_scale
 from core.recount.people import (
     NOBODY,
     classes_sql,
@@ -110,7 +110,7 @@ def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
 
 def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels], original: Original, folder: Path) -> PeopleOfSource:
     """Find the persons of each class where each value has at most one label; write them to files."""
-    connection, masked = sides.connection, sides.unmasked != sides.release
+    connection, masked = sides.rows.connection, sides.unmasked != sides.rows.release
     for one in labels:
         _own(connection, one)
     qids, persons = [quote(name) for name in published_qids(job)], original.persons(job)
@@ -120,7 +120,7 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
     connection.execute(
         source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, has_masked_records=masked)
     )
-    [(lacking, whole)] = connection.execute(mismatching_classes_sql(sides.release)).fetchall()
+    [(lacking, whole)] = connection.execute(mismatching_classes_sql(sides.rows.release)).fetchall()
     # The job may withhold single records of a published class.
     if (lacking and getattr(job.method, "linked", None) == "keep") or (masked and not whole):
         return PeopleOfSource(because=SINGLE)
@@ -160,17 +160,16 @@ def population_of(job: Job) -> Original | None:
             raise PopulationError.no_files(pattern)
         files += found
     try:
-        columns = pq.read_schema(files[0])
+        population = Original(relation_of_files([(file, ()) for file in dict.fromkeys(files)]), pq.read_schema(files[0]))
     except (pa.ArrowException, OSError):
         raise PopulationError.no_parquet() from None
-    if lacking := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in columns.names]:
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    if lacking := [name for name in names if name not in population.columns.names]:
         raise PopulationError.lacks(lacking)
     # Its texts are read as those of the source are, which labels are made of.
-    kinds = {qid.name: columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
-    plain = {name: kind.value_type if pt.is_dictionary(kind) else kind for name, kind in kinds.items()}
-    texts = [name for name, kind in plain.items() if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)]
-    steps = {quote(name): job.columns.normalised[name] for name in texts if name in job.columns.normalised}
-    return Original(normalised_source_sql(relation_of_files([(file, ()) for file in dict.fromkeys(files)]), steps), columns)
+    texts = [name for name in names if name in job.columns.normalised and is_text_type(population.type_of(name))]
+    steps = {quote(name): job.columns.normalised[name] for name in texts}
+    return population._replace(relation=normalised_source_sql(population.relation, steps))
 
 
 def count_in_population(
@@ -245,12 +244,7 @@ def _fitted(job: Job, number: int, published: Sequence[pa.Array], held: pa.Array
         raise PopulationError.lacks([qid.name])
     place = {text: position for position, text in enumerate(distinct)}
     found = held.dictionary_encode()
-    order = np.append(axis.positions[_ranks(found.dictionary, values)], len(values))
+    ranks = pc.index_in(found.dictionary, values).to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.append(axis.positions[ranks], len(values))
     codes = found.indices.fill_null(len(found.dictionary)).to_numpy().astype(np.int64)
     return np.array([place[text] for text in texts], np.int64), spans, order[codes]
-
-
-def _ranks(entries: pa.Array, values: pa.Array) -> NDArray[np.int64]:
-    """Return the rank of each entry among all values, ascending, shape (entries,)."""
-    ranks: NDArray[np.int64] = pc.index_in(entries, values).to_numpy(zero_copy_only=False).astype(np.int64)
-    return ranks

@@ -95,7 +95,7 @@ def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
 def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
     """Return the groups of a quasi-identifier's values in the source and of its labels in the release."""
     labels = label_groups(sides.unmasked, tuple(map(quote, published_columns(job, qid))))
-    return value_groups(sides.source, quote(qid.name)), labels
+    return value_groups(sides.rows.source, quote(qid.name)), labels
 
 
 def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
@@ -107,7 +107,7 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
         number: The position.
         claim: The levels that the labels are said to be of, if they are of any.
     """
-    qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.connection
+    qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.rows.connection
     columns = tuple(map(quote, published_columns(job, qid)))
     sought, published = _groups(job, sides, qid)
     connection.execute(values_sql(rows.grouped("source", sought), f"values_{number}"))
@@ -147,7 +147,7 @@ def labels_of_levels(
         return None
     claims = [match_level_labels(above[level - 1](), columns) if level else match_value_labels(values, columns) for level in said]
     # Where all records look masked, none was set apart.
-    starred = claim.starred or (job.suppression.masks and sides.unmasked == sides.release)
+    starred = claim.starred or (job.suppression.masks and sides.unmasked == sides.rows.release)
     return claimed_spans(claims, _stars(columns) if starred else np.zeros(len(columns[0]), np.bool_))
 
 

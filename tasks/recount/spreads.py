@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -115,21 +114,41 @@ def count_spreads(
     unexpected = {column: unexpected_values(connection, job, source, qids, column) for column in job.privacy.columns} if by_people else {}
     spreads, with_source = [], has_source(original)
     for kind, column, spec in models_counted(job, by_people=by_people, with_source=with_source):
-        relation, classed, value = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
-        types, whole = original or Original("", pa.schema([])), ""
+        classed = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
         if needs_source_values(kind, by_people=by_people):
             # Read once: it may take all of the source.
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS FROM {whole_of(column)}")
-            whole = EVERYWHERE
-        levels = make_source_distribution(job, connection, column, spec.hierarchy, types, whole) if kind.of_whole else 0
-        one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
-        if by_people and kind.held is not None and (with_source or not kind.held_of_source):
-            nulls = kind.of_whole or spec.nulls == "value"
-            statement = holder_classes_sql(relation, value, kind.held(spec), whole, counts_nulls=nulls)
-            [(held,)] = connection.execute(statement).fetchall()
-            one = replace(one, broken_by_holders=int(held))
-        spreads.append(one)
+        holders = by_people and (with_source or not kind.held_of_source)
+        spreads.append(count_spread(job, connection, (kind, column, spec), classed, original, with_holders=holders))
     return tuple(spreads), unexpected
+
+
+def count_spread(
+    job: Job,
+    connection: duckdb.DuckDBPyConnection,
+    promise: tuple[PrivacyKind, str, Any],
+    classed: tuple[str, list[str], str],
+    original: Original | None,
+    *,
+    with_holders: bool,
+) -> ShareSpread:
+    """Return how many classes break one promise; reads table ``everywhere`` if it ``needs_source_values``.
+
+    Args:
+        promise: Kind, column and settings.
+        classed: What values are read from, the columns that make a class there, and the column of the value.
+        original: Has the column's type.
+        with_holders: Whether the classes are counted too in which too many persons hold one value.
+    """
+    (kind, column, spec), (relation, classes, value) = promise, classed
+    types = original or Original("", pa.schema([]))
+    levels = make_source_distribution(job, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
+    [(failing, every, worst)] = connection.execute(kind.statement(relation, classes, value, spec, levels)).fetchall()
+    held = 0
+    if with_holders and kind.held is not None:
+        nulls = kind.of_whole or spec.nulls == "value"
+        [(held,)] = connection.execute(holder_classes_sql(relation, value, kind.held(spec), EVERYWHERE, counts_nulls=nulls)).fetchall()
+    return ShareSpread(int(failing), int(every), None if worst is None else float(worst), int(held))
 
 
 def has_source(original: Original | None) -> bool:
@@ -182,8 +201,3 @@ def model_faults(
     by_persons = models_counted(job, by_people=by_people)
     unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in by_persons or (unknown and kind.held)]
     return faults, measured, list(dict.fromkeys(unread))
-
-
-def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> ShareSpread:
-    [(failing, classes, worst)] = connection.execute(statement).fetchall()
-    return ShareSpread(int(failing), int(classes), None if worst is None else float(worst))

@@ -19,7 +19,6 @@ from core.recount.histories import (
     source_value_persons_sql,
     unit_persons_sql,
 )
-from core.recount.spreads import holder_classes_sql
 from schemas.errors.base import counted
 from schemas.job.identifiers import counts_people
 from schemas.job.job import Job
@@ -28,7 +27,7 @@ from schemas.relational.tables_job import TablesJob
 from tasks.recount.original import Original
 from tasks.recount.published_values import PublishedSource, UnitRelation, published_source
 from tasks.recount.rows import RowsInOneDatabase
-from tasks.recount.spreads import make_source_distribution, models_counted, uncounted_without_source
+from tasks.recount.spreads import EVERYWHERE, count_spread, models_counted, uncounted_without_source
 from tasks.store.database import quote
 
 KEYS_OF_PERSONS = "keys_of_persons"
@@ -119,9 +118,6 @@ def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, ta
     return faults
 
 
-EVERYWHERE, VALUES = "everywhere", "values_of_persons"
-
-
 def value_faults(
     job: TablesJob,
     originals: Mapping[str, Original | None],
@@ -143,24 +139,19 @@ def value_faults(
     asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
     faults = []
     for table, of_table in asked.items():
-        for kind, column, spec in models_counted(of_table, by_people=True, with_source=bool(source_rows)):
-            quoted = '"' + column.replace('"', '""') + '"'
-            values = history_values_sql(tables[table], tables[job.tree.unit], quoted)
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values}")
-            everywhere = source_value_persons_sql(source_rows.get(table, tables[table]), quoted)
+        for promise in models_counted(of_table, by_people=True, with_source=bool(source_rows)):
+            kind, column, spec = promise
+            values = history_values_sql(tables[table], tables[job.tree.unit], quote(column))
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE values_of_persons AS {values}")
+            everywhere = source_value_persons_sql(source_rows.get(table, tables[table]), quote(column))
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
-            types = originals.get(table) or Original("", pa.schema([]))
-            levels = make_source_distribution(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
-            [(failing, classes, _)] = connection.execute(kind.statement(VALUES, ["combination"], "value", spec, levels)).fetchall()
-            if failing:
-                faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
-            if kind.held is not None and (source_rows or not kind.held_of_source):
-                nulls = kind.of_whole or spec.nulls == "value"
-                [(held,)] = connection.execute(
-                    holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, counts_nulls=nulls)
-                ).fetchall()
-                if held:
-                    faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
+            classed, holders = ("values_of_persons", ["combination"], "value"), bool(source_rows) or not kind.held_of_source
+            one = count_spread(of_table, connection, promise, classed, originals.get(table), with_holders=holders)
+            of_histories = f"of {one.classes:,} histories"
+            if one.failing:
+                faults.append(f"{one.failing:,} {of_histories} {kind.broken(column, spec)}")
+            if one.broken_by_holders:
+                faults.append(f"in {one.broken_by_holders:,} {of_histories} too many persons hold the same value of '{column}' ({table})")
     return faults
 
 

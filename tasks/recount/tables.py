@@ -302,8 +302,7 @@ def _held_against_source(
     written: WrittenTables, connection: duckdb.DuckDBPyConnection, read: ReadTable, original: Original | None
 ) -> tuple[dict[str, float], list[str]]:
     """Compare the rows of a table with its source; return label losses and faults."""
-    table, of_table = read.name, table_job(written.job, read.name)
-    linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
+    table, of_table, linking = read.name, table_job(written.job, read.name), read.linking
     without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
     faults = hidden_label_faults(of_table, RowsInOneDatabase(connection, read.relation)) + _pseudonym_faults(written.job, connection, read)
     if original is None:

@@ -169,7 +169,8 @@ def verdict_of(
     of_records = count_combinations(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
     together, unexpected = combined_pairs(of_records, additional.together, by_people=by_people)
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
-    told = [*_unproved(unproved), *(_unchecked(job, original, basis.ranged) if unproved else [])]
+    unheld = f"Whether the records are those of the source was not checked: {unproved}."
+    told = [unheld, *_unchecked(job, original, basis.ranged)] if unproved else []
     unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not by_people else []
     unverified += [] if with_source else uncounted_without_source(job, by_people=by_people)
     found = replace(counts, measured=measured, source=records, linked=linked, population=additional.population, together=together)
@@ -224,18 +225,10 @@ def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int
     return records, compare_with_source(job, rows, original, claim)
 
 
-def _unproved(reason: str) -> list[str]:
-    """Return a sentence if the records were not compared with the source."""
-    return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
-
-
 def _unchecked(job: Job, original: Original | None, ranged: Collection[str] | None) -> list[str]:
-    """Return sentences on the checks that were not made without the source.
+    """Return sentences on the checks that were not made without the source; ``ranged`` as in ``RecountBasis``.
 
-    Args:
-        job: The job.
-        original: The source, if it is at hand.
-        ranged: As in ``RecountBasis``. Without a manifest and the source's types, any column may have ranges.
+    Without a manifest and the source's types, any column may have ranges.
     """
     told = []
     names = [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and has_class_ranges(job, qid)]
