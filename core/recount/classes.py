@@ -82,7 +82,6 @@ def population_risk_of_files(population_rows: int, classes: Sequence[tuple[int, 
     """Return the re-identification risk of the published classes in a population, by figure.
 
     Args:
-        population_rows: Rows of the population.
         classes: Records of a class in the files, rows of the population that its labels fit, and how many classes have both numbers.
     """
     # Who is in the data is in the population, whether or not its table has them.
@@ -198,7 +197,6 @@ def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = Fals
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
-        k: What a class must reach.
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order; else it is empty.
         sensitive: Quoted names of the columns of which it also counts the classes in which nobody has another value than the others, and
             the records in these, in a list of two numbers for each. A null is no value: a class with one value and nulls is one of them,

@@ -136,7 +136,6 @@ def least_digests(release: str, columns: Sequence[Sequence[str]], salt: int) -> 
     """Return the GROUP BY query that finds the ``MOST`` least digests of class labels: column ``digest``.
 
     Args:
-        release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
         salt: The number of this recount, from 0 to 2⁶⁴ - 1.
     """
@@ -152,9 +151,7 @@ def sample_groups(
     published besides the labels. Two classes of the same digest are taken both or neither, so there may be one class more.
 
     Args:
-        release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
-        part_count: How many parts there are.
         other_columns: The columns that are published besides the labels.
         greatest_digest: The greatest digest of a class that is taken.
         salt: The number that the digests were made with.
@@ -194,7 +191,6 @@ def masks_sql(mask_table: str, value_table: str, table: str) -> str:
     Args:
         mask_table: The table ``place``, ``mask``.
         value_table: As ``values_sql`` makes it.
-        table: Name of the table.
     """
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {mask_table} AS m JOIN {value_table} AS v USING (place)"
 
@@ -207,12 +203,10 @@ def candidate_records_sql(
     Only the given quasi-identifiers are looked at; others may follow.
 
     Args:
-        source: What is read.
         columns: Quoted names of these quasi-identifiers.
         masks: The table of the masks of each, as ``masks_sql`` makes it.
         part_and_mask: Expressions for a record's part and, if other quasi-identifiers were looked at before, for the mask that they left.
         later_columns: Quoted names of the quasi-identifiers that are looked at after these; they become ``later_0`` ….
-        table: Name of the table.
     """
     part, *before = part_and_mask
     joins = " ".join(f"JOIN {one} ON s.{column} IS NOT DISTINCT FROM {one}.value" for column, one in zip(columns, masks, strict=True))
@@ -229,8 +223,6 @@ def sample_faults(unmatched_records: int, faulty_classes: int, sampled_classes: 
 
     Args:
         unmatched_records: Released records that match no record of the source, at least.
-        faulty_classes: Classes that hold them.
-        sampled_classes: Classes that were looked at.
     """
     if not unmatched_records:
         return []

@@ -24,8 +24,6 @@ def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list
     """Return a message on figures of a manifest that contradict the files or each other.
 
     Args:
-        manifest: Says them.
-        recount: What was counted in the files.
         proved: Whether that was done with the source of the release, from whose shares t-closeness is measured.
     """
     wrong = [f"loss.{name}" for name, value in _losses(manifest, recount).items() if _differs(manifest.loss.get(name), value)]

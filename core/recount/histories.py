@@ -118,7 +118,6 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
 
     Args:
-        table: The table.
         children: Tables of which rows may hang from its rows, whose texts are made already.
     """
     gathered = "array_to_string(list_sort(list(c.text)), '|') AS texts"
@@ -145,7 +144,6 @@ def rows_below_sql(table: ReadTable, child: ReadTable, rows: str, gathered: str)
     """Return the SQL join of a table's rows ``m`` with aggregates of the child rows right below each.
 
     Args:
-        table: The table.
         child: A table of which rows may hang from its rows.
         rows: Name of a table of the child's rows with ``linking_columns(child)``.
         gathered: Aggregates of the child's rows ``c``; beside them, ``many`` counts these rows.
@@ -203,8 +201,7 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
     refused, or left out.
 
     Args:
-        table: A table that refers to others.
-        others: Those that it refers to, of which the unit's numbers are made already, or those of the tables above.
+        others: The tables that it refers to, of which the unit's numbers are made already, or those of the tables above.
     """
     joins, persons, lost = [], [], []
     for number, (name, columns) in enumerate(table.references.items()):

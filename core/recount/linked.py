@@ -258,7 +258,6 @@ def malformed_pseudonym_groups(source: str, qids: Sequence[str], column: str, id
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
         column: Quoted name of the pseudonyms.
-        identifier: How they are made.
     """
     entry = treatment_kind(identifier.treatment)
     form = entry.form(identifier.treatment).replace("'", "''")
@@ -279,8 +278,6 @@ def shared_sql(source: str, reference: str, column: str) -> str:
     It is right because values are compared as text, whatever the types before and after.
 
     Args:
-        source: The release.
-        reference: The source.
         column: Quoted name, the same in both.
     """
     return f"""
@@ -300,8 +297,6 @@ def pseudonym_faults(identifier: Identifier, masks: bool, counts: tuple[int, int
     """Return messages on pseudonyms of the wrong form, of masked records, or equal to source values.
 
     Args:
-        identifier: How they are made.
-        masks: Whether the job masks suppressed records.
         counts: From ``malformed_pseudonym_groups``.
         shared: From ``shared_sql``, where the source is available.
     """

@@ -61,7 +61,6 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published quasi-identifiers.
-        table: Name of the table.
     """
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(qids))
     starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids)
@@ -81,7 +80,6 @@ def classed_persons_sql(combinations: str, class_table: str, person_table: str, 
         combinations: The table of the published combinations.
         class_table: What is read as ``class`` and ``label_0`` …
         person_table: What is read as ``class``, ``person``, ``records`` and other columns.
-        qid_count: How many published quasi-identifiers there are.
     """
     same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
     of_classes = f"SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}"
@@ -94,7 +92,6 @@ def holders_sql(classed_persons: str, columns: Sequence[str], table: str) -> str
     Args:
         classed_persons: As ``classed_persons_sql`` returns them.
         columns: Expressions of other columns of ``p``.
-        table: Name of the table.
     """
     selected = ", ".join(["n.combination", "p.person", *columns, "sum(p.records)::BIGINT AS records"])
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {selected} FROM {classed_persons} GROUP BY ALL"
@@ -110,8 +107,6 @@ def people_sql(combinations: str, person_table: str, sensitive_count: int, k: in
     Args:
         combinations: The table of the published combinations.
         person_table: The table of the persons in each combination.
-        sensitive_count: How many sensitive columns it has.
-        k: What a class must reach.
     """
     # Without values a row is a person of a combination already.
     pairs = (
@@ -275,7 +270,6 @@ def labelled_values_sql(label_of_value_table: str, value_table: str, number: int
     Args:
         label_of_value_table: The table ``place``, ``number``.
         value_table: The table of the values, with their ``place``.
-        number: Which quasi-identifier it is.
     """
     joined = f"{label_of_value_table} AS o JOIN {value_table} AS v USING (place)"
     return f"CREATE OR REPLACE TEMP TABLE owner_{number} AS SELECT v.value, o.number FROM {joined}"

@@ -71,7 +71,6 @@ def merge_share_counts(shares: Sequence[ShareClasses], least: Sequence[bool]) ->
     """Merge the counts of all shares of the classes into the counts of the release.
 
     Args:
-        shares: Of each class one.
         least: Of each promise in the order of the job, whether the worst class has the least of what is measured.
     """
     # A share without a record has no smallest class.

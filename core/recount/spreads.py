@@ -26,7 +26,6 @@ def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSp
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
         column: Quoted name of the sensitive column.
-        spec: What was promised.
     """
     return _diversity_sql(source, qids, column, spec, f"len(falling) < {spec.distinct:d}", "min(len(falling))")
 
@@ -94,7 +93,6 @@ def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec
     Args:
         qids: Quoted names of the published QID columns.
         column: Quoted name of the sensitive column.
-        spec: What was promised.
         hierarchy_levels: Levels of the hierarchy above the values, for the hierarchical distance.
     """
     moved = f"SELECT class, sum(abs(extra)) / (2 * {UNIT}) AS distance FROM extras GROUP BY class"

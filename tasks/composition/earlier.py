@@ -182,9 +182,7 @@ def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegis
     """Yield releases that may share records with the source: registered, damaged, then unregistered ones.
 
     Args:
-        records: The records of the source.
         release: The id of the release that is being made.
-        registry: The registry of the releases of the folder's jobs.
         most_related: Number of releases that share records after which no further sketches are read, which bounds the cost of a run.
             Later ones with the same columns are yielded as ``unread``. None reads all.
     """

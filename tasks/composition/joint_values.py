@@ -80,12 +80,6 @@ def units_at_risk_by_values(
 
     Args:
         database: Holds the tables of both releases and ``joined``.
-        promises: The requirements of both jobs.
-        store: Holds the domain table.
-        count_persons: Whether persons are counted.
-
-    Returns:
-        None where neither job requires l or t.
     """
     asked = promises.models_promised
     if not asked:

@@ -70,7 +70,6 @@ def compared_records(known: KnownRecords, release: str, disclose: Callable[[], S
     The registry stays locked, so that of two releases at once one knows of the other.
 
     Args:
-        release: The id of the release.
         disclose: Returns what the release discloses, by linking columns; not asked without a registry.
     """
     with open_registry(known.run.job) as registry:
@@ -92,7 +91,6 @@ def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry |
     Raises ``OverlapError`` if the job refuses overlaps and one is unsafe, or no registry is open to find them.
 
     Args:
-        release: The id of the release.
         registry: The registry of the folder's jobs; None where none is open, so that no release is looked for.
         joined: The earlier releases that its pseudonyms link it to.
     """

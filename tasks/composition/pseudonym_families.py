@@ -128,7 +128,6 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
     """Count people linked to earlier releases by pseudonym; write new indexes, pending until publication.
 
     Args:
-        release: The id of the release.
         registry: The registry, locked.
         disclosed: What the release discloses, by linking columns.
     """

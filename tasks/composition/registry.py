@@ -264,7 +264,6 @@ def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
     The key of digests, the registry of releases and the newest release's artefacts always stay.
 
     Args:
-        job: The job.
         last: Keep what this many of the newest releases need, ten at most.
         days: Keep what a run has used within so many days. Where both are given, what either keeps stays.
     """

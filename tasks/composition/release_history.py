@@ -112,12 +112,6 @@ def write_entry(
     """Write a release's history entry into the run folder, before publication, for later comparison.
 
     It is written before the release is published, and counts only if the release is.
-
-    Args:
-        run: The run that made it.
-        persons: The persons of each class.
-        parts: Its records with their classes and digests.
-        digested: The columns of these digests.
     """
     job, recoded = run.job, run.recoded
     entry = Entry(
@@ -164,12 +158,7 @@ def last_entry(job: Job, store: Store) -> Entry | None:
 
 
 def forget_older(store: Store, most_releases: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Delete all but the newest history entries; return (step, key) of each artefact still needed.
-
-    Args:
-        store: Of the run folder.
-        most_releases: How many releases are remembered.
-    """
+    """Delete all but the newest history entries; return (step, key) of each artefact still needed."""
     records = _newest_first(store)
     for record in records[most_releases:]:
         record.unlink(missing_ok=True)

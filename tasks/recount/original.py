@@ -275,13 +275,7 @@ class SourceFigures:
 
 
 def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
-    """Return a source's class sizes, number of persons, and records that ``most_records`` withholds.
-
-    Args:
-        job: The job that made it.
-        original: The source, as it was.
-        spill: Folder for DuckDB's spill files.
-    """
+    """Return a source's class sizes, number of persons, and records that ``most_records`` withholds."""
     with connect(job, spill, last=True) as connection:
         names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)
         grouped = f"(SELECT count(*) AS records FROM {original.relation} GROUP BY {names})"

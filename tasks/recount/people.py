@@ -65,7 +65,6 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
         job: Says what a class must reach, and which values are promised something of.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
-        files: Where the persons are.
     """
     connection.execute(combinations_sql(source, qids, COMBINATIONS))
     values = [f"p.value_{number}" for number in range(len(person_values_known(job, files)))]
@@ -86,9 +85,7 @@ def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
     """Return by sensitive column the classes, and their records, whose persons share one value.
 
-    Args:
-        connection: The database, in which persons were counted.
-        files: Where the persons are.
+    The database is that in which persons were counted.
     """
     counted = {}
     for column in person_values_known(job, files):
@@ -106,11 +103,9 @@ def count_linked(
     A set is that of all records of one person or pseudonym, for each group of pseudonyms that link records.
 
     Args:
-        job: Names the persons and the pseudonyms.
         connection: The database, in which persons were counted where they are known.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
-        files: Where the persons are, if they are known.
     """
     columns, known = job.columns, files if job.columns.person and files and _has_links(files) else None
     if columns.links and not known:
@@ -211,10 +206,9 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
     """Return how many classes have other values of a column than their persons, by ``count_people``.
 
     Args:
-        connection: The database, in which they were counted.
+        connection: The database, in which persons were counted.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
-        column: The sensitive column.
     """
     statement = unexpected_values_sql(source, qids, quote(column), COMBINATIONS, HELD, _value(job, column))
     [(unexpected,)] = connection.execute(statement).fetchall()
@@ -255,8 +249,6 @@ def columns_to_combine(
     Columns of no other kind are insensitive.
 
     Args:
-        published: The columns of the files.
-        sensitive: The sensitive ones.
         pseudonyms: Those that are published in the place of identifiers.
     """
     known = {*qids, *sensitive, *pseudonyms}
@@ -279,10 +271,7 @@ def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]],
     """Return, by kind of columns, how many records have a combination that is unique or below k.
 
     Args:
-        rows: Of the release.
-        columns: The columns that are counted together, by kind.
         qids: Names of the published quasi-identifiers.
-        k: What a class must reach.
     """
     release, labels = rows.release, [quote(name) for name in qids]
     asked = {kind: combined_groups(release, [quote(name) for name in names], labels) for kind, names in columns.items()}
@@ -302,7 +291,6 @@ def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, f
 
     Args:
         connection: The database, in which the combinations of labels were put in a table.
-        files: Where the persons are, if they are known.
     """
     if not files or not job.columns.person:
         return {}
@@ -324,9 +312,7 @@ def combined_pairs(
     """Return records' or persons' combination counts, as k counts, and faults where the two disagree.
 
     Args:
-        records: Counted in records.
         people: Counted in persons, of the same kinds.
-        by_people: Whether k counts persons.
     """
     if not by_people:
         return records, []

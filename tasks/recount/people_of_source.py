@@ -76,12 +76,9 @@ def people_of_source(
     """Write the persons of each class, found in the source, to ``folder``; return files or a reason.
 
     Args:
-        job: Names the persons.
-        files: The data files.
-        layout: How CSV files are read.
-        original: The source that they were made of.
+        original: The source that the data files were made of.
         claim: The levels that their labels are said to be of.
-        folder: Folder for the persons' files, readable by its owner alone.
+        folder: For the persons' files, readable by its owner alone.
     """
     if unknown := _unknown(job, claim):
         return PeopleOfSource(because=unknown)
@@ -178,9 +175,6 @@ def count_in_population(
     """Return the population's rows, and classes by size and fitting rows; None without a population.
 
     Args:
-        job: Names the population.
-        connection: The database.
-        release: What it reads the data files as.
         people: Who is in the classes, to count persons; None to count records.
     """
     population = population_of(job)

@@ -104,7 +104,6 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     Labels of no claimed level are not refused: the result is then not ``claimed``, and they are read in any form.
 
     Args:
-        number: The position.
         claim: The levels that the labels are said to be of, if they are of any.
     """
     qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.rows.connection
@@ -132,14 +131,10 @@ def labels_of_levels(
 ) -> tuple[NDArray[np.int64], Spans] | None:
     """Return value positions and label spans by the claimed levels; None if a label is of none of them.
 
-    Args:
-        qid: The quasi-identifier.
-        values: Its values in the source, ascending, a null last if there is one.
-        columns: What is published.
-        claim: Says the levels.
+    None is returned too where there are no such levels.
 
-    Returns:
-        The position of each value, and the labels' spans; None where there are no such levels, or a label is of none of them.
+    Args:
+        values: The quasi-identifier's values in the source, ascending, a null last if there is one.
     """
     above = level_makers(qid.name, qid.hierarchy, values, job.folder)
     said = claim.levels[qid.name] or range(len(above) + 1)

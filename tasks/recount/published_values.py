@@ -85,8 +85,6 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, units: Uni
     """Compute the source's published values; make ``rows`` read them, and return source and losses.
 
     Args:
-        job: Says how columns are published.
-        original: The source.
         units: Who has which value, where the source alone does not say it.
     """
     if not job.columns.ways:
@@ -184,9 +182,7 @@ def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: 
     """Return faults for columns under ``publish: shared`` with values of fewer than k people.
 
     Args:
-        connection: The database.
         job: Says which columns these are.
-        release: What the files are read as.
         people: Where the persons of the release are; without them, of jobs that name persons, nothing is counted.
     """
     k, faults = job.privacy.k, list[str]()
@@ -222,7 +218,6 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
     """Return by name the information loss of each quasi-identifier that the source has.
 
     Args:
-        rows: Of the release.
         original: Has the types of the source's columns; none of its values is looked at.
     """
     known = set(original.columns.names)

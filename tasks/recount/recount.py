@@ -99,15 +99,10 @@ def recount(
     A release that fails a check is refused.
 
     Args:
-        job: All that is known.
-        files: The written files.
-        spill: Folder for DuckDB's spill files.
         release_name: How the release is called in a message.
         original: The source: of its records those of the files must be, from its distribution t-closeness is measured, and pseudonyms are
             compared with its identifiers. Without it only the files themselves are counted.
-        layout: How CSV files are read.
         people: Where the persons of the classes are, for jobs that name them; without them k is of records, and that is said.
-        basis: What else is known of the release.
     """
     with written_rows(job, files, spill, release_name, layout, last=True) as (connection, source, faults):
         if faults:
@@ -122,11 +117,8 @@ def recount_by(job: Job, counts: ReleaseCounts, release_name: str, original: Ori
     """Check given counts of a release by job and source; return the recount, raise on any fault.
 
     Args:
-        job: All that is known.
-        counts: Counts of the release.
         release_name: How it is called in a message.
         original: The source as it is, if it is at hand.
-        basis: What else is known of the release.
     """
     published = published_source(job, counts.rows, original) if original and not basis.unproved else None
     original = published.original if published else original
@@ -145,7 +137,6 @@ def written_rows(
     """Yield a DuckDB connection, the SQL relation of data files, and their columns' faults as sentences.
 
     Args:
-        spill: Folder for DuckDB's spill files.
         release_name: How the release is called in a message.
         last: As for ``connect``.
     """
@@ -172,10 +163,7 @@ def count_in_classes(
     """Return sizes, persons and sensitive values of the classes of records in one database.
 
     Args:
-        connection: The database.
         source: What it reads the data files as, or a share of their records.
-        people: Where the persons of the classes are, or of these.
-        original: Has the types of the source's columns.
         whole_of: As for ``count_spreads``.
     """
     qids = [quote(name) for name in published_qids(job)]
@@ -221,12 +209,8 @@ def count_classes(
     """Return a recount of classes by records: sizes, failing ones, and those of one sensitive value.
 
     Args:
-        connection: The database.
-        source: What DuckDB reads them as.
         columns: Names of the published QID columns.
-        k: What a class must reach.
         sensitive: Names of the columns of which classes with one value are counted too.
-        by_qid: Whether the records with ``*`` are counted for each column too.
     """
     qids, values = ([*map(quote, names)] for names in (columns, sensitive))
     statement = recount_sql(source, qids, k, by_qid=by_qid, sensitive=values)
@@ -248,11 +232,6 @@ def verify_against(
     """Verify a release by job and given source; return recount and manifest, None without one; or raise.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
-
-    Args:
-        release: The folder.
-        original: The source, if it is at hand.
-        people: Where the run folder keeps its persons, if it does.
     """
     files, manifest = data_files(release), read_manifest(release)
     faults = file_faults(release, files, manifest.files) if manifest else []

@@ -30,10 +30,7 @@ def make_source_distribution(
 
     Args:
         job: Says where files of hierarchies are.
-        connection: The database.
-        column: The sensitive column.
         along: The hierarchy of the distance, if it has one.
-        original: Has the column's type.
         value_counts: What the database reads the column's values with their records as.
     """
     # A null last, where the ordered distance has it.
@@ -72,9 +69,7 @@ def uncounted_without_source(job: Job, of_table: str = "", *, by_people: bool) -
     """Return a sentence for each promise that cannot be counted because the source is lacking.
 
     Args:
-        job: Says what is promised.
         of_table: Follows the name of a column, as " of 'visits'" does.
-        by_people: Whether the people of the classes were counted.
     """
     told = []
     for kind, column, _ in models_counted(job, by_people=by_people):
@@ -102,8 +97,6 @@ def count_spreads(
     Unexpected are values that the counted persons do not hold.
 
     Args:
-        job: Says what is promised.
-        connection: The database.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published QID columns.
         original: Has the types of the source's columns. Without it, or if the release was made of another source, what is measured from
@@ -137,7 +130,6 @@ def count_spread(
     Args:
         promise: Kind, column and settings.
         classed: What values are read from, the columns that make a class there, and the column of the value.
-        original: Has the column's type.
         with_holders: Whether the classes are counted too in which too many persons hold one value.
     """
     (kind, column, spec), (relation, classes, value) = promise, classed
@@ -168,9 +160,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
     """Return the SQL relation of a column's values with counts: source's if at hand, else release's.
 
     Args:
-        column: The sensitive column.
         original: The source; without it, or if the release was made of another one, the values of the release are taken.
-        by_people: Whether the people of the classes were counted.
     """
     whole = original if has_source(original) else None
     if by_people:

@@ -48,7 +48,6 @@ def recount_stated(manifest: TablesManifest, release: Path, release_name: str) -
     Keys, references, quasi-identifiers and k are those that the manifest states. Faults raise ``VerificationError``.
 
     Args:
-        release: The folder.
         release_name: How the release is called in a message.
     """
     unverified = (*_uncounted(manifest), NO_JOB)

@@ -37,11 +37,7 @@ KEYS_OF_PERSONS = "keys_of_persons"
 def source_owners(
     job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> dict[str, ReadTable]:
-    """Create tables of source rows with persons; return them by name, empty if unneeded or one is missing.
-
-    Returns:
-        The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
-    """
+    """Create tables of source rows with persons; return them by name, empty if unneeded or one is missing."""
     if not any(table_job(job, table).privacy.columns or table_job(job, table).columns.ways for table in tables):
         return {}
     found = dict[str, ReadTable]()
@@ -69,14 +65,9 @@ def published_table(
 
     Orphans belong to no person.
 
-    Returns:
-        The source as it is published; None where nothing can be said, because another source is not at hand.
-
     Args:
         connection: The database; from here on the rows of ``source_rows`` have their values as they are published.
         job: The table as a job of its own.
-        original: Its source.
-        read: The table as it is written.
         source_rows: Its source as it is joined; None where another source is not at hand.
         key_types: Types of the columns of the unit's key.
     """
@@ -130,10 +121,8 @@ def value_faults(
     A history without a row of a table publishes no value of it, and is not asked.
 
     Args:
-        job: Says what is promised.
         originals: The sources. Where one is not available, what is measured from the source is not counted.
         connection: The database, with the persons of rows and the texts of histories.
-        tables: The written tables.
         source_rows: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
     """
     asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}

@@ -85,9 +85,6 @@ def table_as_read(
     """Return a table of a release as SQL names: relation, columns, key and references; reads no rows.
 
     Args:
-        table: Its name.
-        files: Its data files.
-        qids: Its quasi-identifiers.
         key: The columns of its key.
         referring: The columns that refer to each other table.
         sensitive: Columns of which something is promised.
@@ -106,10 +103,7 @@ def file_faults_of_table(table: str, files: Sequence[Path], fits: Callable[[Sequ
     """Return one fault in a list if a table has no file, an unreadable one, or one of other columns.
 
     Args:
-        table: Its name.
-        files: Its data files.
         fits: Whether the columns of a file, in order, are those that are asked for.
-        asked: What they are called in a message.
     """
     for path in files:
         try:
@@ -137,8 +131,6 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
     """Recount written tables and compare each with its source; return counts, raise on any fault.
 
     Args:
-        written: The files, the job and the sources.
-        spill: Folder for DuckDB's spill files.
         release_name: How the release is called in a message.
         histories: Gets the number of each person's history with the published key, where the unit has one.
     """

@@ -175,7 +175,6 @@ def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: 
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.
-        original: The source.
         claim: The levels that labels are said to be of, where they are of any.
     """
     sides = release_and_source(job, rows, original)

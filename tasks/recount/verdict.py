@@ -55,7 +55,6 @@ def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shar
 
     Args:
         job: Says where ranges end.
-        original: The source.
         shared_by: How many people share each range end, as the release says. If that is more than k, k share them too, though at
             other places than k would have.
     """
@@ -151,14 +150,7 @@ class RecountBasis(NamedTuple):
 def verdict_of(
     job: Job, rows: ReleaseRows, classes: ShareClasses, additional: CrossClassCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
-    """Compare counts with job and source; return the completed recount and all faults; raise none.
-
-    Args:
-        classes: What was counted in classes.
-        additional: The counts that needed all classes at once.
-        original: The source, if it is at hand.
-        basis: What else is known of the release.
-    """
+    """Compare counts with job and source; return the completed recount and all faults; raise none."""
     counts, linked, unproved = classes.counts, additional.linked, basis.unproved
     by_people, with_source = bool(counts.persons), has_source(original)
     spread, measured, unspread = model_faults(job, classes, by_people=by_people, with_source=with_source)

@@ -123,7 +123,6 @@ def entry_faults(release: Path, manifest: Manifest | TablesManifest, *, report: 
     Data files are held against it by ``file_faults``.
 
     Args:
-        manifest: Of the release.
         report: Whether the files of the report are looked at; not where they are to be made again.
     """
     files = {*manifest.listed, MANIFEST, *([SIGNATURE] if manifest.signed_by else [])}
@@ -191,7 +190,6 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
 
     Args:
         release: The folder, which is named as the release.
-        manifest: What was read.
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """
     seal = kept_seal if has_valid_digest(content) else ""
@@ -208,9 +206,6 @@ def signature_file_faults(release: Path, content: bytes, manifest: Manifest | Ta
     """Return faults of a release's signature file, or that the given key signed none.
 
     Args:
-        release: The folder.
-        content: The bytes of the manifest's file.
-        manifest: What was read in them.
         key: The public key that must have signed it; None for any.
     """
     if not os.path.lexists(release / SIGNATURE):
@@ -229,7 +224,6 @@ def folder_faults(release: Path, manifest: Manifest | TablesManifest, kept_seal:
 
     Args:
         release: The folder, which is named as the release.
-        manifest: What was read.
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """
     faults = []

@@ -41,8 +41,7 @@ def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) ->
     """Return faults of Parquet files: bytes beyond their records, or unequal columns and types.
 
     Args:
-        files: The files.
-        spill: Folder for a copy of one of them at a time.
+        spill: Folder for a copy of one file at a time.
         same_library: Whether the library of this version wrote them; another one may write the same records in other bytes.
     """
     # Releases were written before with dictionaries of all columns that can have one; a file of that form among others is another form.
@@ -244,10 +243,8 @@ def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], lay
     """Return a fault if CSV files are not, byte for byte, as their records would be written.
 
     Args:
-        connection: The database.
-        files: The files.
         layout: Their delimiter, and the types of their columns.
-        spill: Folder for a copy of one of them at a time.
+        spill: Folder for a copy of one file at a time.
         bom: Whether they begin with the mark of UTF-8; None where no job says so.
     """
     copy = spill / "again.csv"

@@ -42,17 +42,10 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 def count_promises(
     release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount
 ) -> tuple[Recount, list[str]]:
-    """Count a manifest's l-diversity and joint columns in files; return the recount and faults.
+    """Count a manifest's l-diversity and joint columns in files; return the new recount and faults.
 
     Args:
         release_name: How the release is called in a message.
-        files: The data files.
-        manifest: Says what was promised.
-        terms: Name the columns.
-        recount: What was counted in the files by now.
-
-    Returns:
-        That with the worst of every class, and the faults.
     """
     qids = [quote(column) for qid in terms.quasi_identifiers for column in qid.columns]
     measured, faults = dict[str, float](), list[str]()
@@ -161,7 +154,6 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
 
     Args:
         job: The job, if it is at hand.
-        recount: What was counted.
         is_its_job: Whether the manifest was held against the job.
     """
     told: list[str] = [name for name in OF_THE_RUN if getattr(manifest, name) not in (None, {}, ())]

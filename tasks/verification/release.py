@@ -59,13 +59,7 @@ from tasks.verification.published_releases import newer_releases
 
 
 def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
-    """Return faults of report files that differ from one rebuilt, and a note if it cannot be rebuilt.
-
-    Args:
-        release: The folder.
-        terms: What was asked.
-        recount: What was counted in its files.
-    """
+    """Return faults of report files that differ from one rebuilt, and a note if it cannot be rebuilt."""
     if {one.code for one in manifest.documents} != {report_code()}:
         return [], [OTHER_CODE]
     examples = examples_of(f"'{release}'", data_files(release), manifest, terms)
@@ -124,8 +118,6 @@ def verify_published(job: Job | None, release: Path, context: VerificationContex
 
     Args:
         job: The job whose promise the files must keep; without one they must keep what their manifest says.
-        release: The folder.
-        context: What is known of it from elsewhere.
     """
     what = f"'{context.location}'"
     if not os.path.lexists(release / MANIFEST):

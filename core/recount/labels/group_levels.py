@@ -37,7 +37,6 @@ def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -
 
     Args:
         name: Of the column, for a message.
-        spec: The hierarchy.
         folder: Where the job file lies; a CSV file is looked for from there.
     """
     if isinstance(spec, TreeHierarchy):
@@ -88,7 +87,6 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
     Args:
         name: Of the column, for a message.
-        spec: The hierarchy.
         values: Shape (m,), distinct and ascending. A null is a group of its own, up to the last level.
         folder: Where the job file lies.
     """

@@ -153,7 +153,6 @@ def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, includes_high
     Args:
         pairs: The texts of the low and the high bound, None where one is open.
         includes_high: Whether a high bound above the low one belongs to the range.
-        is_one_level: Whether all labels are of one level.
     """
     nothing = None if is_one_level and any(low is not None or high is not None for low, high in pairs) else MASK
 
@@ -173,7 +172,6 @@ def is_closed(spec: WidthsHierarchy, kind: pa.DataType, columns: Sequence[pa.Arr
 
     Args:
         kind: The type of the values.
-        columns: The published bounds.
     """
     if spec.encode or pt.is_integer(kind):
         return True

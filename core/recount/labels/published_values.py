@@ -138,7 +138,6 @@ def publication_of(counts: Sequence[ValueCount], nulls: int, rare_people: int, k
         rare_people: People with a value that fewer than k people have.
         kind: Type of the values.
         way: How they are published; a null comes last in what is returned.
-        k: People.
     """
     if isinstance(way, Publishing):
         if way.microaggregate is not None:
