@@ -218,9 +218,9 @@ def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int
 
 
 def _unchecked(job: Job, original: Original | None, ranged: Collection[str] | None) -> list[str]:
-    """Return sentences on the checks that were not made without the source; ``ranged`` as in ``RecountBasis``.
+    """Return sentences on the checks that were not made without the source.
 
-    Without a manifest and the source's types, any column may have ranges.
+    Without a manifest (``ranged`` is None) and the source's types, any column may have ranges.
     """
     told = []
     names = [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and has_class_ranges(job, qid)]
