@@ -90,16 +90,13 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
 
 
 def count_covered_rows(spans: Sequence[Spans], labels: Counts, positions: Counts, weights: Counts) -> Counts:
-    """Count the population rows whose values the labels of each class cover in all columns.
+    """Count population rows whose values the labels of each class cover in all columns, shape (classes,).
 
     Args:
         spans: The positions that the labels of each column cover.
         labels: Shape (classes, columns): the label of each class.
         positions: Shape (rows, columns): the position of each row's value.
         weights: Shape (rows,): how often each row is there.
-
-    Returns:
-        Shape (classes,).
     """
     fitting = np.zeros(len(labels), np.int64)
     for first in range(0, len(positions), BLOCK):
@@ -152,8 +149,6 @@ def sample_groups(
 
     Args:
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
-        other_columns: The columns that are published besides the labels.
-        greatest_digest: The greatest digest of a class that is taken.
         salt: The number that the digests were made with.
     """
     names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
@@ -167,9 +162,7 @@ def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
 
 
 def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: str) -> str:
-    """Return SQL that yields the label ``number`` of one quasi-identifier in each row of a sample.
-
-    The numbers come in the order of the rows.
+    """Return SQL that yields one quasi-identifier's label ``number`` of each row of a sample, in order.
 
     One statement for each: a join wants memory of its own, and there may be hundreds of quasi-identifiers.
 
@@ -219,11 +212,7 @@ def candidate_records_sql(
 
 
 def sample_faults(unmatched_records: int, faulty_classes: int, sampled_classes: int) -> list[str]:
-    """Return a message if sampled classes hold records that the source cannot have.
-
-    Args:
-        unmatched_records: Released records that match no record of the source, at least.
-    """
+    """Return a message if sampled classes hold records that the source cannot have."""
     if not unmatched_records:
         return []
     where = f"in {faulty_classes:,} of the {sampled_classes:,} classes that were looked at"

@@ -82,7 +82,6 @@ def normalised_sql(column: str, steps: Collection[str]) -> str:
     """Return the SQL of a text column normalised by ``steps``: case, blanks, null for a missing value.
 
     Args:
-        column: A quoted name.
         steps: Among ``case``, ``space`` and ``empty``.
     """
     spaced = f"trim(regexp_replace({column}, '{_BLANKS}', ' ', 'g'), ' ')"
@@ -242,10 +241,6 @@ def combination_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount],
     """Return messages on a manifest's counts of column combinations that differ from the recount.
 
     Manifests of older versions have no such counts.
-
-    Args:
-        counts: The counts, by kind of column.
-        unit_count: How many units the files have.
     """
     faults = []
     for kind, words in KINDS.items():

@@ -55,7 +55,6 @@ def link_sql(job: Job, columns: Link, expressions: Sequence[str], kind: int) -> 
     """Return an SQL expression of the pseudonyms in columns that link together; null where one of them is.
 
     Args:
-        expressions: What DuckDB reads them as.
         kind: The same number for columns whose pseudonyms may be compared.
     """
     if len(columns) == 1:

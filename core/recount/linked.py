@@ -32,7 +32,6 @@ class LinkCount:
     Several columns that name a person together are one linking column.
 
     Attributes:
-        columns: Their names.
         known: Whether the persons are known; else every pseudonym counts as a person.
         people: Different people with a pseudonym.
         sets: Different sets of combinations.
@@ -96,9 +95,7 @@ def linked_sql(
     *,
     unlinked_are_persons: bool = True,
 ) -> str:
-    """Return SQL that yields a ``LinkCount``: how many persons share each set of linked classes.
-
-    It yields the fields of ``LinkCount`` in their order.
+    """Return SQL that yields ``LinkCount``'s fields: how many persons share each set of linked classes.
 
     It is right because a set is known by its size and by a 128-bit digest of its members in any order. No list of members is held, and
     two sets that differ are taken for one with a chance of 1 in 2^128. A record without a pseudonym is linked to no other: whose it is
@@ -109,7 +106,6 @@ def linked_sql(
         qids: Quoted names of the published quasi-identifiers.
         combinations: The table of the published combinations.
         link_columns: Quoted names of the columns whose pseudonyms link together; a null in one of them links nothing.
-        k: How many people must share each set.
         person_pseudonyms: From ``person_pseudonyms_sql``; without it, every pseudonym is a person.
         unlinked_are_persons: Whether every record without a pseudonym is a person then too; else it is nobody's.
     """
@@ -183,10 +179,7 @@ def accepts_linking(job: Job, columns: Sequence[str]) -> bool:
 
 
 def exposing_links(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
-    """Return the linking columns that expose sets of fewer than k persons and are not accepted.
-
-    Only columns count whose persons are known.
-    """
+    """Return the linking columns of known persons that expose sets of fewer than k and are not accepted."""
     return [one for one in linked if one.known and one.failing and not accepts_linking(job, one.columns)]
 
 
@@ -257,7 +250,6 @@ def malformed_pseudonym_groups(source: str, qids: Sequence[str], column: str, id
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
-        column: Quoted name of the pseudonyms.
     """
     entry = treatment_kind(identifier.treatment)
     form = entry.form(identifier.treatment).replace("'", "''")
@@ -271,14 +263,9 @@ def malformed_pseudonym_groups(source: str, qids: Sequence[str], column: str, id
 
 
 def shared_sql(source: str, reference: str, column: str) -> str:
-    """Return SQL that counts pseudonyms, pseudonyms equal to a source value, and source values.
-
-    All are counted once, however often they occur.
+    """Return SQL that counts distinct pseudonyms, those among the source's values, and distinct values.
 
     It is right because values are compared as text, whatever the types before and after.
-
-    Args:
-        column: Quoted name, the same in both.
     """
     return f"""
         WITH published AS (SELECT DISTINCT {column}::VARCHAR AS value FROM {source} WHERE {column} IS NOT NULL),
@@ -297,7 +284,6 @@ def pseudonym_faults(identifier: Identifier, masks: bool, counts: tuple[int, int
     """Return messages on pseudonyms of the wrong form, of masked records, or equal to source values.
 
     Args:
-        counts: From ``malformed_pseudonym_groups``.
         shared: From ``shared_sql``, where the source is available.
     """
     (malformed, revealed), entry = counts, treatment_kind(identifier.treatment)

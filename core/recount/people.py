@@ -91,7 +91,6 @@ def holders_sql(classed_persons: str, columns: Sequence[str], table: str) -> str
 
     Args:
         classed_persons: As ``classed_persons_sql`` returns them.
-        columns: Expressions of other columns of ``p``.
     """
     selected = ", ".join(["n.combination", "p.person", *columns, "sum(p.records)::BIGINT AS records"])
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {selected} FROM {classed_persons} GROUP BY ALL"
@@ -99,8 +98,6 @@ def holders_sql(classed_persons: str, columns: Sequence[str], table: str) -> str
 
 def people_sql(combinations: str, person_table: str, sensitive_count: int, k: int) -> str:
     """Return SQL that counts persons and classes of the published combinations: ``PersonCount``'s fields.
-
-    It yields the fields of ``PersonCount`` in their order.
 
     It is right because a person counts once in a combination, however many classes, chunks, values and records of it are theirs.
 
@@ -144,8 +141,6 @@ def unexpected_values_sql(
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
-        quoted_qids: Quoted names of the published quasi-identifiers.
-        quoted_column: Quoted name of the sensitive column.
         combinations: The table of the published combinations.
         person_table: The table of the persons in each combination.
         held_column: The column's name in that table.
@@ -207,12 +202,9 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
         persons: As for ``person_condition_sql``.
         column: Quoted name of the sensitive column.
     """
-    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {person_condition_sql(persons)})"
-
-
-def _holder(persons: Sequence[str]) -> str:
     # A column of the source may have any name, ours included.
-    return persons[0] if len(persons) == 1 else f"row({', '.join(persons)})"
+    holder = ", ".join(persons) if len(persons) == 1 else f"row({', '.join(persons)})"
+    return f"(SELECT DISTINCT {holder} AS holder, {column} AS value FROM {source} WHERE {person_condition_sql(persons)})"
 
 
 def source_counts_sql(person_table: str, source: str = "", column: str = "") -> str:
@@ -233,23 +225,13 @@ def source_counts_sql(person_table: str, source: str = "", column: str = "") -> 
 
 
 def persons_by_records_sql(person_table: str) -> str:
-    """Return SQL that counts persons by their number of records in all classes.
-
-    Its columns are ``records`` and ``persons``.
-
-    Args:
-        person_table: What is read as ``person`` and ``records``.
-    """
+    """Return SQL that counts ``persons`` by their number of ``records`` in all classes of a table."""
     each = f"SELECT sum(records)::BIGINT AS records FROM {person_table} WHERE person <> {NOBODY} GROUP BY person"
     return f"SELECT records, count(*) AS persons FROM ({each}) GROUP BY ALL ORDER BY ALL"
 
 
 def records_of_k(persons: Mapping[int, int], k: int) -> int:
-    """Return the largest number of records that at least k persons reach; 0 with fewer persons.
-
-    Args:
-        k: How many must have so many.
-    """
+    """Return the largest number of records that at least k persons reach; 0 with fewer persons."""
     found = 0
     for records in sorted(persons, reverse=True):
         found += persons[records]
@@ -264,8 +246,6 @@ MASKED = -1
 
 def labelled_values_sql(label_of_value_table: str, value_table: str, number: int) -> str:
     """Return SQL that makes the table ``owner_<number>`` of a column's values with their label's number.
-
-    It is called ``owner_0`` …, by the position of the quasi-identifier.
 
     Args:
         label_of_value_table: The table ``place``, ``number``.

@@ -88,8 +88,7 @@ def merge_share_counts(shares: Sequence[ShareClasses], least: Sequence[bool]) ->
         one_value={name: _pairs([one.one_value[name] for one in counts]) for name in counts[0].one_value},
     )
     if all(one.counts.persons for one in shares):
-        persons = _people(shares)
-        whole = replace(whole, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
+        whole = whole.in_persons(_people(shares))
     spreads = tuple(_worst([one.spreads[place] for one in some], low=low) for place, low in enumerate(least))
     return ShareClasses(whole, spreads, {name: sum(one.unexpected[name] for one in shares) for name in shares[0].unexpected})
 

@@ -155,10 +155,7 @@ def _readings(chunks: Iterable[tuple[PieceKey, ...]]) -> dict[str, set[PieceKey]
 
 
 def _comparable(run: Run, release: str) -> Entry:
-    """Return the history entry of an earlier release if its classes are comparable with this run's.
-
-    Raises ``UnmeasuredError`` with the reason if they are not.
-    """
+    """Return the history entry of an earlier release if its classes are comparable with this run's."""
     if run.recoded is None:
         raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
     if run.recoded[1].withheld:
@@ -232,7 +229,6 @@ def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[Ch
     Args:
         releases: How each sees records.
         cells: Of the chunks' histograms, first those that are added up, then those of records of these that are not asked for.
-        k: Fewest records that are safe.
     """
     maps = [groups for release in releases for groups in _maps(coding, release)]
     joint = JointCells(maps, [domain.size for domain in coding.sensitive], memory // BYTES_PER_CELL)

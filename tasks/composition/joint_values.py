@@ -45,8 +45,6 @@ class Promises(NamedTuple):
     """The l and t requirements of two jobs, and the domains of the current source.
 
     Attributes:
-        mine: The requirements of this job.
-        theirs: The requirements of the other job.
         columns: The sensitive columns, in the order of the values in ``joined``.
         domain: The domain table of this source; None where it has none.
         republished: The numbers of the columns of which either release publishes other values than its source has. Of these each promise

@@ -195,10 +195,7 @@ class ReleaseRegistry:
         return whole
 
     def record_publication(self, entry: Registered) -> None:
-        """Write into the registry that the release was published, even if its folder is removed later.
-
-        It then counts even if its folder is moved or removed, because it may have been handed on.
-        """
+        """Write into the registry that the release was published, and so may have been handed on."""
         self._write(entry.model_copy(update={"published": True}))
 
     def _write(self, entry: Registered) -> None:

@@ -109,10 +109,7 @@ def write_entry(
     parts: Sequence[KeptRecords],
     digested: Sequence[Kinds] | None,
 ) -> None:
-    """Write a release's history entry into the run folder, before publication, for later comparison.
-
-    It is written before the release is published, and counts only if the release is.
-    """
+    """Write a release's history entry into the run folder, before publication, for later comparison."""
     job, recoded = run.job, run.recoded
     entry = Entry(
         release=manifest.release,

@@ -183,10 +183,7 @@ def fetch_columns(connection: duckdb.DuckDBPyConnection, statement: str) -> dict
 
 
 def with_source_types(values: pa.Array, original: Original, column: str) -> pa.Array:
-    """Return timestamps with the source's unit and time zone, which DuckDB drops; else the given values.
-
-    Values of other types are returned unchanged.
-    """
+    """Return timestamps with the source's unit and time zone, which DuckDB drops; else the given values."""
     if column not in original.columns.names or not pt.is_timestamp(values.type):
         return values
     given = original.type_of(column)
@@ -204,7 +201,6 @@ class ReleaseAndSource:
     """SQL relations and column types of a release and its source, and the columns to compare.
 
     Attributes:
-        rows: Of the release and of the source.
         unmasked: What the release is read as without the records that publish ``*`` in every quasi-identifier; ``release`` where none is so
             or all are.
         types: DuckDB's types of the source's columns.

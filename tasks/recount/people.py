@@ -59,10 +59,7 @@ pseudonyms as ``link_0`` …. Files of classes have a row for each class with it
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
     """Return person counts of classes; leave tables ``combinations`` and ``held`` in the database.
 
-    The persons' values are then in the database, for ``values_of_people``.
-
     Args:
-        job: Says what a class must reach, and which values are promised something of.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
     """
@@ -83,10 +80,7 @@ def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
-    """Return by sensitive column the classes, and their records, whose persons share one value.
-
-    The database is that in which persons were counted.
-    """
+    """Return by sensitive column the classes, and their records, whose persons share one value."""
     counted = {}
     for column in person_values_known(job, files):
         if column in job.columns.sensitive:
@@ -103,7 +97,6 @@ def count_linked(
     A set is that of all records of one person or pseudonym, for each group of pseudonyms that link records.
 
     Args:
-        connection: The database, in which persons were counted where they are known.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
     """
@@ -206,7 +199,6 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
     """Return how many classes have other values of a column than their persons, by ``count_people``.
 
     Args:
-        connection: The database, in which persons were counted.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
     """
@@ -244,13 +236,7 @@ Counts = dict[Kind, TogetherCount]
 def columns_to_combine(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
-    """Return by kind (insensitive, sensitive, pseudonyms) the published columns whose combinations count.
-
-    Columns of no other kind are insensitive.
-
-    Args:
-        pseudonyms: Those that are published in the place of identifiers.
-    """
+    """Return by kind (insensitive, sensitive, pseudonyms) the published columns whose combinations count."""
     known = {*qids, *sensitive, *pseudonyms}
     kinds: dict[Kind, list[str]] = {
         "insensitive": [name for name in published if name not in known],
@@ -268,11 +254,7 @@ def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
 
 
 def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
-    """Return, by kind of columns, how many records have a combination that is unique or below k.
-
-    Args:
-        qids: Names of the published quasi-identifiers.
-    """
+    """Return, by kind of columns, how many records have a combination that is unique or below k."""
     release, labels = rows.release, [quote(name) for name in qids]
     asked = {kind: combined_groups(release, [quote(name) for name in names], labels) for kind, names in columns.items()}
     rows.expect("release", list(asked.values()))
@@ -288,9 +270,6 @@ def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, f
 
     Kinds are insensitive and sensitive columns and pseudonyms, each counted alone and with the labels of QIDs. The table ``combinations``
     must have those labels. Nothing is counted where the job names no persons, or the files lack what their records publish.
-
-    Args:
-        connection: The database, in which the combinations of labels were put in a table.
     """
     if not files or not job.columns.person:
         return {}
@@ -309,11 +288,7 @@ def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, f
 def combined_pairs(
     records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
 ) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
-    """Return records' or persons' combination counts, as k counts, and faults where the two disagree.
-
-    Args:
-        people: Counted in persons, of the same kinds.
-    """
+    """Return records' or persons' combination counts, as k counts, and faults where the two disagree."""
     if not by_people:
         return records, []
     unexpected = [kind for kind, one in people.items() if kind not in records or records[kind].shape != one.shape]

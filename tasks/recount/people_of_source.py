@@ -204,10 +204,6 @@ def _class_sizes_sql(job: Job, release: str, people: PeopleFiles | None) -> str:
     """Return SQL of each published combination as ``label_0`` …, with records or persons as ``size``.
 
     A population has a row for each person. So a person of several records counts once.
-
-    Args:
-        job: Says which columns are published.
-        people: Who is in the classes; None where records are counted.
     """
     columns = ", ".join(f"{quote(name)} AS label_{number}" for number, name in enumerate(published_qids(job)))
     combinations = f"SELECT {columns}, count(*) AS size FROM {release} GROUP BY ALL"

@@ -102,9 +102,6 @@ def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLev
     """Create a QID's tables ``values_<number>`` and ``labels_<number>``; return what its labels cover.
 
     Labels of no claimed level are not refused: the result is then not ``claimed``, and they are read in any form.
-
-    Args:
-        claim: The levels that the labels are said to be of, if they are of any.
     """
     qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.rows.connection
     columns = tuple(map(quote, published_columns(job, qid)))

@@ -29,8 +29,6 @@ def make_source_distribution(
     """Create table ``whole`` of a column's values, records, ranks, groups; return the number of levels.
 
     Args:
-        job: Says where files of hierarchies are.
-        along: The hierarchy of the distance, if it has one.
         value_counts: What the database reads the column's values with their records as.
     """
     # A null last, where the ordered distance has it.
@@ -94,8 +92,6 @@ def count_spreads(
 ) -> tuple[tuple[ShareSpread, ...], dict[str, int]]:
     """Return by promise the classes that break it, and by column those with values its persons lack.
 
-    Unexpected are values that the counted persons do not hold.
-
     Args:
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published QID columns.
@@ -149,10 +145,7 @@ def has_source(original: Original | None) -> bool:
 
 
 def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
-    """Return whether a promise compares classes with the distribution in the whole source.
-
-    That may be of records, or of the persons who hold each value.
-    """
+    """Return whether a promise compares classes with records or holders of values in the whole source."""
     return kind.of_whole or (by_people and kind.held is not None)
 
 

@@ -34,7 +34,6 @@ class StatedRecount(NamedTuple):
     """A recount by a manifest alone, None if too little is stated, and what was not counted.
 
     Attributes:
-        recount: Of the files; None where the manifest does not state enough.
         unverified: What of the promise was not counted, in sentences.
     """
 
@@ -46,9 +45,6 @@ def recount_stated(manifest: TablesManifest, release: Path, release_name: str) -
     """Recount by a manifest alone; return counts, None if too little is stated, and what was not counted.
 
     Keys, references, quasi-identifiers and k are those that the manifest states. Faults raise ``VerificationError``.
-
-    Args:
-        release_name: How the release is called in a message.
     """
     unverified = (*_uncounted(manifest), NO_JOB)
     asked = _asked(manifest)

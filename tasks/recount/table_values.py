@@ -26,7 +26,7 @@ from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from tasks.recount.original import Original
 from tasks.recount.published_values import PublishedSource, UnitRelation, published_source
-from tasks.recount.rows import RowsInOneDatabase
+from tasks.recount.rows import RowsInOneDatabase, relation_with_values
 from tasks.recount.spreads import EVERYWHERE, count_spread, models_counted, uncounted_without_source
 from tasks.store.database import quote
 
@@ -63,13 +63,9 @@ def published_table(
 ) -> PublishedSource | None:
     """Return a table's source as published, changing ``source_rows``; None if it needs an absent source.
 
-    Orphans belong to no person.
-
     Args:
         connection: The database; from here on the rows of ``source_rows`` have their values as they are published.
-        job: The table as a job of its own.
         source_rows: Its source as it is joined; None where another source is not at hand.
-        key_types: Types of the columns of the unit's key.
     """
     if not job.columns.ways:
         return PublishedSource(original)
@@ -91,7 +87,8 @@ def published_table(
     holders = UnitRelation(f"({held})", keys or {quote(person): pa.int64()})
     published = published_source(job, RowsInOneDatabase(connection, read.relation, original.relation), original, holders)
     back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
-    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.relation_of(connection, owned)}')
+    made = relation_with_values(connection, owned, published.columns, published.joins)
+    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {made}')
     connection.execute(f"DROP TABLE {row_person_table(source_rows)}")
     connection.execute(f'ALTER TABLE "as published" RENAME TO {row_person_table(source_rows)}')
     return published

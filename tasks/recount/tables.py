@@ -1,7 +1,4 @@
-"""Recount of a release's written tables, which refuses a release that breaks the job's promise.
-
-It knows the job and the sources alone.
-"""
+"""Recount of a release's written tables, which refuses a release that breaks the job's promise."""
 
 from __future__ import annotations
 
@@ -54,8 +51,6 @@ class WrittenTables:
     """The files of a release of several tables, with their job, sources and stated levels.
 
     Attributes:
-        job: All that is known.
-        files: The data files of each table.
         originals: The source of each table; None where it is not at hand.
         levels: The level of each quasi-identifier that the release says, by table; empty or None where it says nothing.
     """
@@ -85,8 +80,6 @@ def table_as_read(
     """Return a table of a release as SQL names: relation, columns, key and references; reads no rows.
 
     Args:
-        key: The columns of its key.
-        referring: The columns that refer to each other table.
         sensitive: Columns of which something is promised.
     """
     return ReadTable(
@@ -131,7 +124,6 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
     """Recount written tables and compare each with its source; return counts, raise on any fault.
 
     Args:
-        release_name: How the release is called in a message.
         histories: Gets the number of each person's history with the published key, where the unit has one.
     """
     job, tree = written.job, written.job.tree
@@ -202,7 +194,6 @@ def count_histories(
     """Join written tables to persons in the database; return counts of shared histories, and faults.
 
     Args:
-        connection: Reads the files.
         tables: The tables by name, each after those that it refers to.
     """
     most_rows, faults = _joined(asked, connection, tables)

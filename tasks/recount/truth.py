@@ -98,7 +98,8 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
     ).fetchall()
     sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
     sides.rows.connection.execute(numbered_sql(rows.grouped("release", sample), "sampled"))
-    of_labels = [fetch_columns(sides.rows.connection, numbers_sql("sampled", *_named(one))) for one in labels]
+    statements = [numbers_sql("sampled", one.number, len(one.columns), one.labels_table) for one in labels]
+    of_labels = [fetch_columns(sides.rows.connection, statement) for statement in statements]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
     sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY number")
@@ -118,10 +119,6 @@ def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels])
 def drawn_number() -> int:
     """Return a random 64-bit number by which a recount samples classes."""
     return secrets.randbits(64)
-
-
-def _named(one: PublishedLabels) -> tuple[int, int, str]:
-    return one.number, len(one.columns), one.labels_table
 
 
 def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled: NDArray[np.int64]) -> Groups:
@@ -174,7 +171,6 @@ def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: 
     """Compare records with the source by types, labels and whole records; return faults, classes sampled.
 
     Args:
-        job: Says what is published as it is, and how the rest is coarsened.
         claim: The levels that labels are said to be of, where they are of any.
     """
     sides = release_and_source(job, rows, original)

@@ -49,12 +49,9 @@ BLOCK = 1 << 16
 
 
 def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shared_by: int = 0) -> list[str]:
-    """Return faults for ranges whose ends fewer than k people share; none checked without the source.
-
-    Nothing is checked without the source, or where ends may be observed values.
+    """Return faults for ranges whose ends fewer than k people share; none without source or shared ends.
 
     Args:
-        job: Says where ranges end.
         shared_by: How many people share each range end, as the release says. If that is more than k, k share them too, though at
             other places than k would have.
     """
@@ -116,7 +113,6 @@ class CrossClassCounts(NamedTuple):
     """Counts that need all classes at once: links, population, combined columns, values of few.
 
     Attributes:
-        linked: Who is linked.
         population: Rows of the population, and classes by the rows that they fit.
         few: Faults of columns whose published values fewer than k people have.
     """
@@ -205,10 +201,7 @@ def hidden_label_faults(job: Job, rows: ReleaseRows) -> list[str]:
 
 
 def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int, claim: ClaimedLevels | None) -> tuple[int | None, Truth]:
-    """Count the source and compare the files with it; return the source's records and the comparison.
-
-    Without a source nothing is compared.
-    """
+    """Count the source and compare the files with it; return its records and that, None without it."""
     if original is None:
         return None, Truth([])
     records = rows.records("source")

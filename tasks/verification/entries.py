@@ -74,9 +74,7 @@ def _job_note(
 
 
 def _note(stated: Mapping[str, Any], asked: Mapping[str, Any], *, keyed: bool) -> str:
-    """Return the sentence with what differs between release and job; empty if nothing does.
-
-    A keyed digest that differs counts too.
+    """Return in a sentence what differs between release and job, a keyed digest too; empty if nothing.
 
     A manifest that somebody changed looks the same, so that the sentence says so.
     """
@@ -242,7 +240,6 @@ def pointer_faults(location: str, release: Path, job: Job | None) -> list[str]:
     Args:
         location: Folder or address of the release, as it was given.
         release: The folder that it is read from.
-        job: The job, if it is known.
     """
     above = place_above(location, release)
     content = above.read(CURRENT, MOST_BYTES)

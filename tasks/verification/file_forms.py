@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Any
 
 import duckdb
@@ -200,8 +201,6 @@ class _Dictionary:
     """The dictionary of one column.
 
     Attributes:
-        place: Of the column.
-        entries: Its texts.
         used: How many of them stand in the records so far.
         appears: Whether they came in the order in which they stand.
     """
@@ -280,8 +279,7 @@ def _write_csv_again(connection: duckdb.DuckDBPyConnection, path: Path, layout: 
         )
         with copy.open("wb") as whole, body.open("rb") as records:
             whole.write(((BOM if marked else "") + csv_header(list(layout.types), layout.delimiter)).encode())
-            while block := records.read(1 << 20):
-                whole.write(block)
+            copyfileobj(records, whole, BLOCK)
     finally:
         body.unlink(missing_ok=True)
 
@@ -313,17 +311,10 @@ MORE = {
 
 def faults_outside_table(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     """Return faults for what the DuckDB file attached as ``written`` holds beside its table."""
-    more = [words for words, statement in MORE.items() if _count(connection, statement)]
+    more = [words for words, statement in MORE.items() if connection.execute(statement).fetchall() != [(0,)]]
     faults = [f"the DuckDB file holds {', '.join(more)} beside the table '{TABLE}'"] if more else []
-    found = connection.execute(
-        "SELECT block_size, total_blocks, free_blocks FROM pragma_database_size() WHERE database_name = 'written'"
-    ).fetchall()
-    [(size, blocks, free)] = found
+    sizes = "SELECT block_size, total_blocks, free_blocks FROM pragma_database_size() WHERE database_name = 'written'"
+    [(size, blocks, free)] = connection.execute(sizes).fetchall()
     if free or path.stat().st_size != HEADERS + size * blocks:
         faults.append("the DuckDB file holds blocks or bytes that belong to no table")
     return faults
-
-
-def _count(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
-    [(count,)] = connection.execute(statement).fetchall()
-    return int(count)

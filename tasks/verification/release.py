@@ -73,7 +73,6 @@ class VerificationContext:
     """Evidence on a release from outside its folder: location, persons, seal, key and source.
 
     Attributes:
-        location: Its folder or address, as it was given.
         people: Where the run folder keeps its persons, if it does.
         seal: The seal of its manifest that the run folder keeps; empty where it keeps none.
         key: The public key that must have signed it, 32 bytes; None where any may, or none.
