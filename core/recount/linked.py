@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from core.recount.groups import Groups
-from core.recount.people import NOBODY
+from core.recount.people import COMBINATIONS, NOBODY
 from schemas.errors.base import counted, listed, verb_of
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
@@ -71,24 +71,22 @@ def person_pseudonyms_sql(classed_persons: str, link_positions: Sequence[int]) -
     return f"(SELECT n.combination, p.person, p.records, {links} FROM {classed_persons})"
 
 
-def published_rows_sql(source: str, qids: Sequence[str], table: str, links: Sequence[str]) -> str:
+def published_rows_sql(source: str, qids: Sequence[str], links: Sequence[str]) -> str:
     """Return SQL of the published ``combination`` and pseudonyms ``link_0`` … with ``records``.
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published quasi-identifiers.
-        table: The table of the published combinations.
         links: Expressions of the pseudonyms over the columns of ``source``.
     """
     same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
     named = ", ".join(f"{link} AS link_{number}" for number, link in enumerate(links))
-    return f"SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {table} AS c ON {same} GROUP BY ALL"
+    return f"SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {COMBINATIONS} AS c ON {same} GROUP BY ALL"
 
 
 def linked_sql(
     source: str,
     qids: Sequence[str],
-    combinations: str,
     link_columns: Sequence[str],
     k: int,
     person_pseudonyms: str = "",
@@ -104,13 +102,12 @@ def linked_sql(
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published quasi-identifiers.
-        combinations: The table of the published combinations.
         link_columns: Quoted names of the columns whose pseudonyms link together; a null in one of them links nothing.
         person_pseudonyms: From ``person_pseudonyms_sql``; without it, every pseudonym is a person.
         unlinked_are_persons: Whether every record without a pseudonym is a person then too; else it is nobody's.
     """
     keys = ", ".join(f"link_{number}" for number in range(len(link_columns)))
-    published = published_rows_sql(source, qids, combinations, [f"s.{link}::VARCHAR" for link in link_columns])
+    published = published_rows_sql(source, qids, [f"s.{link}::VARCHAR" for link in link_columns])
     there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(link_columns)))
     person, own, whose, loose, unexpected = (
         _owned(keys, there, person_pseudonyms) if person_pseudonyms else _alone(keys, there, unlinked_are_persons)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 NOBODY = 0
 """The person of records that belong to nobody."""
+COMBINATIONS, HELD = "combinations", "held"
+"""The tables of the published combinations of labels, and of the persons in each of them with their records and sensitive values."""
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 """What the largest share of a class's records that one person holds is rounded up to."""
 
@@ -53,8 +55,8 @@ def share_at_most(share: float) -> float:
     return next(most for most in SHARES if share <= most)
 
 
-def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
-    """Return SQL that makes the table of the published combinations of labels with their record counts.
+def combinations_sql(source: str, qids: Sequence[str]) -> str:
+    """Return SQL that makes the table ``combinations`` of published labels with their record counts.
 
     Its columns are ``combination``, ``records``, ``masked``, ``label_0`` ….
 
@@ -65,24 +67,23 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(qids))
     starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids)
     return f"""
-        CREATE OR REPLACE TEMP TABLE {table} AS
+        CREATE OR REPLACE TEMP TABLE {COMBINATIONS} AS
         SELECT (row_number() OVER ())::UINTEGER AS combination, count(*) AS records, bool_and({starred}) AS masked, {labels}
         FROM {source} GROUP BY {", ".join(qids)}
     """
 
 
-def classed_persons_sql(combinations: str, class_table: str, person_table: str, qid_count: int) -> str:
+def classed_persons_sql(class_table: str, person_table: str, qid_count: int) -> str:
     """Return the FROM clause of persons ``p`` with the published combination ``n`` of their class.
 
     Classes with the same labels are one combination; a class whose labels are not published has a null there.
 
     Args:
-        combinations: The table of the published combinations.
         class_table: What is read as ``class`` and ``label_0`` …
         person_table: What is read as ``class``, ``person``, ``records`` and other columns.
     """
     same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
-    of_classes = f"SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}"
+    of_classes = f"SELECT k.class, c.combination FROM {class_table} AS k JOIN {COMBINATIONS} AS c ON {same}"
     return f"{person_table} AS p LEFT JOIN ({of_classes}) AS n ON n.class = p.class"
 
 
@@ -96,21 +97,14 @@ def holders_sql(classed_persons: str, columns: Sequence[str], table: str) -> str
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {selected} FROM {classed_persons} GROUP BY ALL"
 
 
-def people_sql(combinations: str, person_table: str, sensitive_count: int, k: int) -> str:
+def people_sql(sensitive_count: int, k: int) -> str:
     """Return SQL that counts persons and classes of the published combinations: ``PersonCount``'s fields.
 
     It is right because a person counts once in a combination, however many classes, chunks, values and records of it are theirs.
-
-    Args:
-        combinations: The table of the published combinations.
-        person_table: The table of the persons in each combination.
     """
     # Without values a row is a person of a combination already.
-    pairs = (
-        f"SELECT combination, person, sum(records)::BIGINT AS records FROM {person_table} GROUP BY ALL"
-        if sensitive_count
-        else f"FROM {person_table}"
-    )
+    summed = f"SELECT combination, person, sum(records)::BIGINT AS records FROM {HELD} GROUP BY ALL"
+    pairs = summed if sensitive_count else f"FROM {HELD}"
     return f"""
         WITH pairs AS ({pairs}),
         counted AS (
@@ -121,7 +115,7 @@ def people_sql(combinations: str, person_table: str, sensitive_count: int, k: in
         classes AS (
             SELECT c.records, c.masked, coalesce(d.persons, 0) AS persons, coalesce(d.largest / c.records, 0)::DOUBLE AS share,
                 d.records IS DISTINCT FROM c.records OR c.combination IS NULL AS unexpected
-            FROM {combinations} AS c FULL JOIN counted AS d ON d.combination = c.combination
+            FROM {COMBINATIONS} AS c FULL JOIN counted AS d ON d.combination = c.combination
         ),
         everybody AS (SELECT sum(records)::BIGINT AS records FROM pairs WHERE person <> {NOBODY} GROUP BY person),
         ranked AS (SELECT records FROM everybody ORDER BY records DESC LIMIT 1 OFFSET {k - 1:d})
@@ -134,51 +128,38 @@ def people_sql(combinations: str, person_table: str, sensitive_count: int, k: in
     """
 
 
-def unexpected_values_sql(
-    source: str, quoted_qids: Sequence[str], quoted_column: str, combinations: str, person_table: str, held_column: str
-) -> str:
+def unexpected_values_sql(source: str, quoted_qids: Sequence[str], quoted_column: str, held_column: str) -> str:
     """Return SQL that counts classes whose sensitive values differ from the private file's.
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
-        combinations: The table of the published combinations.
-        person_table: The table of the persons in each combination.
-        held_column: The column's name in that table.
+        held_column: The column's name in ``held``.
     """
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(quoted_qids))
     same = " AND ".join(f"d.label_{number} IS NOT DISTINCT FROM c.label_{number}" for number in range(len(quoted_qids)))
     return f"""
         WITH read AS (SELECT {labels}, {quoted_column} AS value, count(*) AS records FROM {source} GROUP BY ALL),
         written AS (
-            SELECT c.combination, d.value, sum(d.records) AS records FROM read AS d JOIN {combinations} AS c ON {same} GROUP BY ALL
+            SELECT c.combination, d.value, sum(d.records) AS records FROM read AS d JOIN {COMBINATIONS} AS c ON {same} GROUP BY ALL
         ),
-        kept AS (SELECT combination, {held_column} AS value, sum(records) AS records FROM {person_table} GROUP BY ALL)
+        kept AS (SELECT combination, {held_column} AS value, sum(records) AS records FROM {HELD} GROUP BY ALL)
         SELECT count(DISTINCT coalesce(w.combination, k.combination)) FROM written AS w
         FULL JOIN kept AS k ON k.combination = w.combination AND k.value IS NOT DISTINCT FROM w.value
         WHERE k.records IS DISTINCT FROM w.records
     """
 
 
-def person_values_sql(person_table: str, held_column: str) -> str:
+def person_values_sql(held_column: str) -> str:
     """Return the SQL relation of each person and sensitive value of a combination, once each.
 
     A count of its rows counts each person once for each of their values. Records without a person are left out.
-
-    Args:
-        person_table: The table of the persons in each combination.
-        held_column: The sensitive column's name in that table.
     """
-    return f"(SELECT DISTINCT combination, person, {held_column} FROM {person_table} WHERE person <> {NOBODY})"
+    return f"(SELECT DISTINCT combination, person, {held_column} FROM {HELD} WHERE person <> {NOBODY})"
 
 
-def source_pairs_sql(person_table: str, held_column: str) -> str:
-    """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each.
-
-    Args:
-        person_table: The table of the persons in each combination.
-        held_column: The sensitive column's name in that table.
-    """
-    return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {person_table} WHERE person <> {NOBODY})"
+def source_pairs_sql(held_column: str) -> str:
+    """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each."""
+    return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {HELD} WHERE person <> {NOBODY})"
 
 
 def person_condition_sql(persons: Mapping[str, bool]) -> str:

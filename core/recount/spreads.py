@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from core.recount.people import COMBINATIONS, HELD, NOBODY
 from schemas.registry.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec, EntropySpec, RecursiveSpec
 
 # As large as the models': what passed there by a rounding error must not fail here.
@@ -205,24 +206,23 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
     """
 
 
-def one_value_sql(combinations: str, person_table: str, held_column: str) -> str:
+def one_value_sql(held_column: str) -> str:
     """Return SQL that counts classes, and their records, whose persons all share one value or have none.
 
     Only persons who have a value count; a class of none is counted too.
 
     Args:
-        combinations: The table of the published combinations.
-        person_table: The table of the persons in each combination.
-        held_column: The sensitive column's name in that table.
+        held_column: The sensitive column's name in ``held``.
     """
     return f"""
         WITH pairs AS (
-            SELECT DISTINCT combination, person, {held_column} AS value FROM {person_table} WHERE person <> 0 AND {held_column} IS NOT NULL
+            SELECT DISTINCT combination, person, {held_column} AS value FROM {HELD}
+            WHERE person <> {NOBODY} AND {held_column} IS NOT NULL
         ),
         sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
         counted AS (SELECT combination, count(*) AS held FROM pairs GROUP BY combination, value),
         most AS (SELECT combination, max(held) AS held FROM counted GROUP BY combination)
         SELECT count(*), coalesce(sum(c.records), 0)::BIGINT
-        FROM {combinations} AS c LEFT JOIN sizes AS s ON s.combination = c.combination LEFT JOIN most AS h ON h.combination = c.combination
+        FROM {COMBINATIONS} AS c LEFT JOIN sizes AS s ON s.combination = c.combination LEFT JOIN most AS h ON h.combination = c.combination
         WHERE s.persons IS NULL OR h.held = s.persons
     """

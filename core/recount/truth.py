@@ -16,7 +16,7 @@ from schemas.errors.base import counted, listed, verb_of
 
 BUCKETS = 1 << 16
 """Numbers of a digest by which records are counted: so few that memory does not depend on the data, and enough to tell records apart."""
-SUPPRESSED_TABLE = 33
+DROPPED_BITS = 33
 """Bits of a digest that are no part of what is summed beside the count, so that sums stay quick."""
 
 
@@ -132,7 +132,7 @@ def _row_digest(columns: Sequence[str]) -> str:
 
 def _digests(selected: str) -> Groups:
     # 31 bits of each of fewer than 2^32 records: their sum has room in 63.
-    sums = ((f"sum((digest >> {SUPPRESSED_TABLE})::INTEGER)::BIGINT", "digests"),)
+    sums = ((f"sum((digest >> {DROPPED_BITS})::INTEGER)::BIGINT", "digests"),)
     return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), (*RECORDS, *sums))
 
 

@@ -25,6 +25,7 @@ from core.recount.joined_columns import (
 )
 from core.recount.linked import LinkCount, accepts_linking, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons, published_rows_sql
 from core.recount.people import (
+    HELD,
     PersonCount,
     classed_persons_sql,
     combinations_sql,
@@ -45,8 +46,6 @@ from tasks.recount.original import Original
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import literal, quote
 
-COMBINATIONS, HELD = "combinations", "held"
-
 PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
 """The files of a release's persons, and those of its classes.
 
@@ -63,10 +62,10 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
     """
-    connection.execute(combinations_sql(source, qids, COMBINATIONS))
+    connection.execute(combinations_sql(source, qids))
     values = [f"p.value_{number}" for number in range(len(person_values_known(job, files)))]
     connection.execute(holders_sql(_classed(files, qids), values, HELD))
-    [row] = connection.execute(people_sql(COMBINATIONS, HELD, len(values), job.privacy.k)).fetchall()
+    [row] = connection.execute(people_sql(len(values), job.privacy.k)).fetchall()
     return PersonCount(*row)
 
 
@@ -84,7 +83,7 @@ def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFil
     counted = {}
     for column in person_values_known(job, files):
         if column in job.columns.sensitive:
-            [(classes, records)] = connection.execute(one_value_sql(COMBINATIONS, HELD, _value(job, column))).fetchall()
+            [(classes, records)] = connection.execute(one_value_sql(_value(job, column))).fetchall()
             counted[column] = int(classes), int(records)
     return counted
 
@@ -102,13 +101,11 @@ def count_linked(
     """
     columns, known = job.columns, files if job.columns.person and files and _has_links(files) else None
     if columns.links and not known:
-        connection.execute(combinations_sql(source, qids, COMBINATIONS))
+        connection.execute(combinations_sql(source, qids))
     counted = []
     for one in columns.links:
         owners = person_pseudonyms_sql(_classed(known, qids), [columns.linking.index(name) for name in one]) if known else ""
-        statement = linked_sql(
-            source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, unlinked_are_persons=not columns.person
-        )
+        statement = linked_sql(source, qids, [quote(name) for name in one], job.privacy.k, owners, unlinked_are_persons=not columns.person)
         [row] = connection.execute(statement).fetchall()
         counted.append(LinkCount(one, known is not None or pseudonyms_are_persons(job, one), *row))
     return (*counted, *_joined_columns(job, connection, source, qids, known))
@@ -124,7 +121,7 @@ def _joined_columns(
         columns = list(dict.fromkeys(name for one in group for name in one))
         owners = person_pseudonyms_sql(_classed(known, qids), [linking.index(name) for name in columns]) if known else ""
         links = [link_sql(job, one, [f"link_{columns.index(name)}" for name in one], kinds[one]) for one in group]
-        published = published_rows_sql(source, qids, COMBINATIONS, [f"s.{quote(name)}::VARCHAR" for name in columns])
+        published = published_rows_sql(source, qids, [f"s.{quote(name)}::VARCHAR" for name in columns])
         connection.execute(joined_rows_sql(published, owners, links))
         for statement in alike_at_once_sql(len(links)):
             connection.execute(statement)
@@ -180,7 +177,7 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
 
 
 def _classed(files: PeopleFiles, qids: Sequence[str]) -> str:
-    return classed_persons_sql(COMBINATIONS, *read_people(files), len(qids))
+    return classed_persons_sql(*read_people(files), len(qids))
 
 
 def not_counted(columns: Sequence[str], because: str) -> list[str]:
@@ -202,7 +199,7 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
     """
-    statement = unexpected_values_sql(source, qids, quote(column), COMBINATIONS, HELD, _value(job, column))
+    statement = unexpected_values_sql(source, qids, quote(column), _value(job, column))
     [(unexpected,)] = connection.execute(statement).fetchall()
     return int(unexpected)
 
@@ -212,13 +209,13 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
 
     Each value of a person in a class occurs once.
     """
-    return person_values_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
+    return person_values_sql(_value(job, column)), ["combination"], _value(job, column)
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
     """Return SQL that counts persons by a column's value, in the source or, without, in table ``held``."""
     if original is None:
-        return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
+        return source_counts_sql(source_pairs_sql(_value(job, column)))
     return source_counts_sql(
         persons_of_source_sql(original.relation, original.persons(job), quote(column)), original.relation, quote(column)
     )

@@ -43,15 +43,13 @@ from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, re
 from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.published_labels import PublishedLabels, expect_labels, label_texts, qid_labels, way_of
 from tasks.recount.published_values import published_source
-from tasks.recount.rows import RowsInOneDatabase
+from tasks.recount.rows import JOINED_COLUMNS, RowsInOneDatabase
 from tasks.release.files import Csv, relation_of
 from tasks.source.locations import relation_of_files
 from tasks.store.database import connect, literal, lower_memory_limit, quote
 
-MOST_JOINED = 16
-"""Quasi-identifiers that one statement looks up: each join wants memory for every thread."""
 OVERLAPPING = "labels overlap, so that they do not say which class a record of the source is in"
-MANY = f"there are more than {MOST_JOINED} quasi-identifiers"
+MANY = f"there are more than {JOINED_COLUMNS} quasi-identifiers"
 SINGLE = "records that belong to a class, or to the masked ones, may have been withheld"
 LACKING = "its classes do not hold the records that the source has for them"
 
@@ -99,7 +97,7 @@ def people_of_source(
 
 def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
     """Return the reason why the persons of classes cannot be known from the source; empty if they can."""
-    if len(job.columns.quasi_identifiers) > MOST_JOINED:
+    if len(job.columns.quasi_identifiers) > JOINED_COLUMNS:
         return MANY
     one_level = claim is not None and not claim.starred and all(len(levels) == 1 for levels in claim.levels.values())
     return "" if one_level else OVERLAPPING

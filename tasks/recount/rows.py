@@ -22,7 +22,7 @@ from tasks.release.files import partition_of
 
 Side = Literal["release", "source"]
 JOINED_COLUMNS = 16
-"""Columns at most whose published values one statement joins to the source."""
+"""Columns at most that one statement joins: each join wants memory for every thread, and there may be hundreds of columns."""
 
 
 class ReleaseRows(ABC):

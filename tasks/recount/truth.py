@@ -46,13 +46,11 @@ from schemas.job.job import Job
 from schemas.release.manifest import ClaimedLevels, published_columns
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
-from tasks.recount.rows import ReleaseRows
+from tasks.recount.rows import JOINED_COLUMNS, ReleaseRows
 from tasks.store.database import lower_memory_limit, quote
 
 PARTS, MOST_COUNTS = 64, 1 << 20
 """By how many numbers of a digest records are looked at apart, where as many counts fit."""
-JOINS = 16
-"""Quasi-identifiers that one statement looks up: each join wants memory for every thread, and there may be hundreds of them."""
 
 
 def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
@@ -126,10 +124,10 @@ def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     columns, source = [quote(one.name) for one in labels], sides.rows.source
     known, before = [part_number_sql([one.source for one in sides.untreated_parts], PARTS)], []
-    for first in range(0, len(labels), JOINS):
-        here, later = columns[:JOINS], columns[JOINS:]
+    for first in range(0, len(labels), JOINED_COLUMNS):
+        here, later = columns[:JOINED_COLUMNS], columns[JOINED_COLUMNS:]
         table = f"covered_{first}"
-        before.append(candidate_records_sql(source, here, masks[first : first + JOINS], known, later, table))
+        before.append(candidate_records_sql(source, here, masks[first : first + JOINED_COLUMNS], known, later, table))
         before += [f"DROP TABLE {source}"] if first else []
         columns, source, known = [f"later_{number}" for number in range(len(later))], table, ["s.part", "s.mask"]
     # A record is under all labels of a class exactly if the bit of the class is in the masks of all its values. Each of the joins wants
@@ -233,9 +231,9 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
     Of more, the digests are taken some at a time, and the digest of a record is one of these.
     """
     plain, wanted = [part for part in parts if not part.digests], [part for part in parts if part.digests]
-    if len(wanted) <= JOINS:
+    if len(wanted) <= JOINED_COLUMNS:
         return source, parts, []
-    groups = [plain, *(wanted[first : first + JOINS] for first in range(0, len(wanted), JOINS))]
+    groups = [plain, *(wanted[first : first + JOINED_COLUMNS] for first in range(0, len(wanted), JOINED_COLUMNS))]
     before, known = list[str](), [record_digest_sql([part.source for part in plain])]
     columns = [part.column for part in wanted]
     for number, group in enumerate(groups[1:]):
