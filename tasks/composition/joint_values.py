@@ -165,14 +165,11 @@ def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
     return nested
 
 
-def _plain(promised: Promised) -> dict[str, dict[str, Any]]:
+def _plain(promised: Any) -> Any:
     """Return promises without settings that are None, so that equal models compare as equal."""
-    return {section: {column: _said(one) for column, one in columns.items()} for section, columns in promised.items()}
-
-
-def _said(value: Any) -> Any:
-    """Return a setting without entries that are None."""
-    return {name: _said(one) for name, one in value.items() if one is not None} if isinstance(value, Mapping) else value
+    if not isinstance(promised, Mapping):
+        return promised
+    return {name: _plain(one) for name, one in promised.items() if one is not None}
 
 
 def _spec(kind: PrivacyKind, said: Any) -> Any:

@@ -179,13 +179,6 @@ def _newest_first(store: Store) -> list[Path]:
     return sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
 
-def people_files(persons: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return the files of a release's persons and of its classes; None if any is gone or none were kept."""
-    if not persons.people or not all(map(store.is_complete, (*persons.people, *persons.classes))):
-        return None
-    return list(map(store.path, persons.people)), list(map(store.path, persons.classes))
-
-
 def seal_of_release(release: str, store: Store) -> str:
     """Return the manifest seal that the run folder recorded for a release; empty if it has none."""
     entry = read_entry(release, store)
@@ -193,6 +186,8 @@ def seal_of_release(release: str, store: Store) -> str:
 
 
 def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return the files of a release's persons and classes, by the history; None if unknown or not kept."""
+    """Return the files of a release's persons and classes, by the history; None if any is gone or unknown."""
     entry = read_entry(release, store)
-    return people_files(WrittenPersons(entry.people, entry.classes), store) if entry else None
+    if entry is None or not entry.people or not all(map(store.is_complete, (*entry.people, *entry.classes))):
+        return None
+    return list(map(store.path, entry.people)), list(map(store.path, entry.classes))

@@ -66,12 +66,6 @@ class PublishedLabels:
         return self.source.nbytes + self.order.nbytes + (0 if self.owners is None else self.owners.nbytes)
 
     @property
-    def leaves_values(self) -> bool:
-        """Whether some value of the source has no label, where labels do not overlap."""
-        assert self.owners is not None
-        return bool((self.owners < 0).any())
-
-    @property
     def values_table(self) -> str:
         """The name of the SQL table of its values."""
         return f"values_{self.number}"

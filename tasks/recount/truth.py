@@ -62,9 +62,9 @@ def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels
 
 
 def _parts_of(one: PublishedLabels) -> int:
-    parts = PARTS
+    parts, in_sets = PARTS, sum(map(len, one.spans.sets.values()))
     # Fewer parts tell less, but the table of counts must not grow with the source.
-    while parts * (len(one.source) + len(one.released) + one.spans.positions_in_sets) > MOST_COUNTS:
+    while parts * (len(one.source) + len(one.released) + in_sets) > MOST_COUNTS:
         parts //= 2
     return parts
 
@@ -217,7 +217,7 @@ def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels])
     For masked records, the other published columns are compared.
     """
     # A column of one label tells no records apart, unless that covers some of the values only.
-    told = [one for one in disjoint if len(one.released) > 1 or one.leaves_values]
+    told = [one for one in disjoint if len(one.released) > 1 or np.any(one.owners == -1)]
     parts = [*sides.untreated_parts, *(_part(sides, one) for one in told)]
     faults = _joint_faults(sides, sides.unmasked, parts, [*sides.names, *(one.name for one in told)])
     if sides.unmasked != sides.rows.release and not faults:

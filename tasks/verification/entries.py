@@ -62,6 +62,10 @@ def _job_note(
     known: Sequence[FolderSecret],
     is_its_job: Callable[[], bool],
 ) -> str:
+    """Return in a sentence what differs between release and job, a keyed digest too; empty if nothing.
+
+    A manifest that somebody changed looks the same, so that the sentence says so.
+    """
     keyed = bool(known)
     try:
         if is_its_job():
@@ -69,16 +73,8 @@ def _job_note(
     except JobError:
         # Its hierarchy files cannot be read, without which it has no digest.
         keyed = False
-    asked = {"method": {"name": job.method.name}, "privacy": to_jsonable_python(promise)}
-    return _note({"method": {"name": manifest.method}, "privacy": manifest.privacy}, asked, keyed=keyed)
-
-
-def _note(stated: Mapping[str, Any], asked: Mapping[str, Any], *, keyed: bool) -> str:
-    """Return in a sentence what differs between release and job, a keyed digest too; empty if nothing.
-
-    A manifest that somebody changed looks the same, so that the sentence says so.
-    """
-    theirs, mine = dict(_leaves(stated)), dict(_leaves(asked))
+    theirs = dict(_leaves({"method": {"name": manifest.method}, "privacy": manifest.privacy}))
+    mine = dict(_leaves({"method": {"name": job.method.name}, "privacy": to_jsonable_python(promise)}))
     both = {name: f"{_shown(theirs[name])} in the release and {_shown(mine[name])} in the job" for name in mine if name in theirs}
     apart = [f"{name} is {both.get(name, 'in the job alone')}" for name in mine if name not in both or theirs[name] != mine[name]]
     # Their names are not repeated: in a manifest that somebody changed they may be anything.

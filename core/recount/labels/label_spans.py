@@ -75,11 +75,6 @@ class Spans:
         labels = np.stack([np.full(len(order), -1), order], axis=1).ravel()
         return np.repeat(np.append(labels, -1).astype(np.int32), np.diff(edges, prepend=0, append=position_count))
 
-    @property
-    def positions_in_sets(self) -> int:
-        """The number of positions in all sets together."""
-        return sum(map(len, self.sets.values()))
-
 
 def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
     """Return the axis positions that each label of a quasi-identifier covers, value sets included.

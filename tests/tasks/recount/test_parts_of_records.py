@@ -21,7 +21,7 @@ from tests.jobs import job_of
 
 @pytest.mark.parametrize(("values", "parts"), [(1, PARTS), (MOST_COUNTS // PARTS, PARTS), (MOST_COUNTS // 32, 32), (MOST_COUNTS // 8, 8)])
 def test_parts_are_a_power_of_two_as_they_are_bits_of_a_digest(values: int, parts: int) -> None:
-    one: Any = SimpleNamespace(source=range(values - 1), released=range(1), spans=SimpleNamespace(positions_in_sets=0))
+    one: Any = SimpleNamespace(source=range(values - 1), released=range(1), spans=SimpleNamespace(sets={}))
     assert _parts_of(one) == parts
 
 
