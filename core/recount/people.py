@@ -162,6 +162,28 @@ def source_pairs_sql(held_column: str) -> str:
     return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {HELD} WHERE person <> {NOBODY})"
 
 
+def one_value_sql(held_column: str) -> str:
+    """Return SQL that counts classes, and their records, whose persons all share one value or have none.
+
+    Only persons who have a value count; a class of none is counted too.
+
+    Args:
+        held_column: The sensitive column's name in ``held``.
+    """
+    return f"""
+        WITH pairs AS (
+            SELECT DISTINCT combination, person, {held_column} AS value FROM {HELD}
+            WHERE person <> {NOBODY} AND {held_column} IS NOT NULL
+        ),
+        sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
+        counted AS (SELECT combination, count(*) AS held FROM pairs GROUP BY combination, value),
+        most AS (SELECT combination, max(held) AS held FROM counted GROUP BY combination)
+        SELECT count(*), coalesce(sum(c.records), 0)::BIGINT
+        FROM {COMBINATIONS} AS c LEFT JOIN sizes AS s ON s.combination = c.combination LEFT JOIN most AS h ON h.combination = c.combination
+        WHERE s.persons IS NULL OR h.held = s.persons
+    """
+
+
 def person_condition_sql(persons: Mapping[str, bool]) -> str:
     """Return the SQL condition that a source record belongs to a person: its person columns are not null.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from core.recount.people import COMBINATIONS, HELD, NOBODY
 from schemas.registry.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec, EntropySpec, RecursiveSpec
 
 # As large as the models': what passed there by a rounding error must not fail here.
@@ -203,26 +202,4 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
             LEFT JOIN {source_values} AS w ON w.value IS NOT DISTINCT FROM c.value CROSS JOIN total AS t
             WHERE t.held > t.everybody
         ) SELECT count(DISTINCT combination) FROM asked WHERE {known} AND {condition}
-    """
-
-
-def one_value_sql(held_column: str) -> str:
-    """Return SQL that counts classes, and their records, whose persons all share one value or have none.
-
-    Only persons who have a value count; a class of none is counted too.
-
-    Args:
-        held_column: The sensitive column's name in ``held``.
-    """
-    return f"""
-        WITH pairs AS (
-            SELECT DISTINCT combination, person, {held_column} AS value FROM {HELD}
-            WHERE person <> {NOBODY} AND {held_column} IS NOT NULL
-        ),
-        sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
-        counted AS (SELECT combination, count(*) AS held FROM pairs GROUP BY combination, value),
-        most AS (SELECT combination, max(held) AS held FROM counted GROUP BY combination)
-        SELECT count(*), coalesce(sum(c.records), 0)::BIGINT
-        FROM {COMBINATIONS} AS c LEFT JOIN sizes AS s ON s.combination = c.combination LEFT JOIN most AS h ON h.combination = c.combination
-        WHERE s.persons IS NULL OR h.held = s.persons
     """

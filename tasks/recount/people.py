@@ -30,6 +30,7 @@ from core.recount.people import (
     classed_persons_sql,
     combinations_sql,
     holders_sql,
+    one_value_sql,
     people_sql,
     person_values_sql,
     persons_of_source_sql,
@@ -37,7 +38,6 @@ from core.recount.people import (
     source_pairs_sql,
     unexpected_values_sql,
 )
-from core.recount.spreads import one_value_sql
 from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.figures import KINDS, Kind

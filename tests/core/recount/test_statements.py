@@ -30,6 +30,7 @@ from core.recount.people import (
     classes_sql,
     combinations_sql,
     holders_sql,
+    one_value_sql,
     people_sql,
     person_values_sql,
     persons_of_source_sql,
@@ -38,7 +39,7 @@ from core.recount.people import (
     source_persons_sql,
     unexpected_values_sql,
 )
-from core.recount.spreads import holder_classes_sql, one_value_sql
+from core.recount.spreads import holder_classes_sql
 from core.recount.truth import (
     DigestPart,
     excess_records_sql,
