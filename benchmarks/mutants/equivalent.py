@@ -155,8 +155,6 @@ EQUIVALENT: Mapping[str, str] = {
         "The null comes last of what is published, and its error is 0, as is that of a value that is not found."
     ),
     "tasks/verification/file_forms.py:csv_faults: path, copy -> copy, path": "Two files have the same bytes, whichever comes first.",
-    "tasks/verification/file_forms.py:_write_csv_again: 1 -> (1 + 1)": "How many bytes are copied at a time changes no byte.",
-    "tasks/verification/file_forms.py:_write_csv_again: 20 -> (20 + 1)": "How many bytes are copied at a time changes no byte.",
     'tasks/verification/file_forms.py:_has_plain_schema: set(schema.metadata or ()) - {b"ARROW:schema"} -> set(schema.metadata or ())': (
         "Arrow takes its own schema out of what it reads as a file's metadata."
     ),
@@ -295,7 +293,7 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/verification/file_forms.py:_write_again: False -> True #2": "How many threads read a row group changes no value.",
     "tasks/verification/file_forms.py:_write_again: 1 -> (1 + 1)": "A row group with one record is one group, as is one with none.",
     "tasks/writing/two_level_shuffle.py:_plain: 1 -> (1 + 1)": "Columns of a run are taken by their places, and nobody reads their names.",
-    "tasks/recount/table_values.py:value_faults: 0 -> (0 + 1)": "Only promises that compare classes with the whole have levels.",
+    "tasks/recount/spreads.py:count_spread: 0 -> (0 + 1) #1": "Only promises that compare classes with the whole have levels.",
     "core/composition/classes.py:count_records_at_risk: 0 -> (0 + 1)": (
         "Joint classes are counted alike where their numbers could be larger."
     ),
@@ -519,16 +517,10 @@ EQUIVALENT: Mapping[str, str] = {
     'tasks/recount/spreads.py:count_spreads: original or Original("", pa.schema([])) -> ((original))': (
         "Without a source nothing is counted that asks for its types."
     ),
-    "tasks/recount/truth.py:_record_faults: len(one.released) > 1 or one.leaves_values -> True": (
+    "tasks/recount/truth.py:_record_faults: len(one.released) > 1 or np.any(one.owners == -1) -> True": (
         "A label that covers all values adds the same to each record on either side, which takes longer."
     ),
     "tasks/recount/truth.py:_record_faults: > -> >=": (
-        "A label that covers all values adds the same to each record on either side, which takes longer."
-    ),
-    "tasks/recount/published_labels.py:PublishedLabels.leaves_values: < -> <=": (
-        "A label that covers all values adds the same to each record on either side, which takes longer."
-    ),
-    "tasks/recount/published_labels.py:PublishedLabels.leaves_values: 0 -> (0 + 1)": (
         "A label that covers all values adds the same to each record on either side, which takes longer."
     ),
     "tasks/lattice/promises.py:searched_axes: not levels -> False": "Without levels each hierarchy stays as it is, which takes longer.",
@@ -716,7 +708,7 @@ EQUIVALENT: Mapping[str, str] = {
     ("tasks/recount/people_of_source.py:_fitted: label is not None and RANGE.fullmatch(label) -> ((RANGE.fullmatch(label)))"): (
         "A null covers the place behind all values, so that it is never a label of nothing."
     ),
-    "tasks/recount/people_of_source.py:_ranks: False -> True": (
+    "tasks/recount/people_of_source.py:_fitted: False -> True": (
         "Each entry is among the values, so that ranks have no null and need no copy."
     ),
     "core/columns/sorting.py:_by_bits: numbers.dtype == np.int64 -> False": (
@@ -799,7 +791,7 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "tasks/recount/truth.py:_joint_faults: True -> False": "How many threads count records takes memory, and changes no count.",
     "tasks/recount/truth.py:_joint_faults: True -> False #1": "How many threads count records takes memory, and changes no count.",
-    "tasks/recount/truth.py:_record_faults: sides.unmasked != sides.release and not faults -> ((not faults))": (
+    "tasks/recount/truth.py:_record_faults: sides.unmasked != sides.rows.release and not faults -> ((not faults))": (
         "Where no record is masked, whole records were those of the source, and so are parts of them, which takes longer to find out."
     ),
     "tasks/recount/truth.py:_part: one.is_released and sides.types[one.name] == sides.published[one.name] -> False": (

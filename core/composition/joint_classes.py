@@ -122,9 +122,6 @@ def joined_records_sql(identity: RecordMatching) -> str:
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
     which of them, no attacker can find out who knows no more than what they hold. Two who change places are alike in all, and everybody who
     knows them knows that each has left a class and come to another. So a person who is in both is paired with no other one.
-
-    Args:
-        identity: Which records are the same ones.
     """
     levels = _levels(identity)
     steps, mine, theirs = [_kept(identity)], "kept_mine", "kept_theirs"
@@ -391,9 +388,6 @@ def values_at_risk_sql(*, count_persons: bool) -> str:
     """Return SQL that counts records or persons in classes of both releases, those of table ``failing``.
 
     Each counts once. Where persons are counted, each record of no person counts too.
-
-    Args:
-        count_persons: Whether persons are counted.
     """
     who = "count(DISTINCT nullif(person, 0)) + count(*) FILTER (person = 0)" if count_persons else "count(*)"
     return f"SELECT ({who})::BIGINT FROM {JOINED} JOIN {NUMBERED} USING (a, b) WHERE number IN (SELECT number FROM {FAILING})"

@@ -220,7 +220,6 @@ def row_digests_sql(
     row below is counted with the one row that its nearest whole reference finds.
 
     Args:
-        table: The table.
         below: Those that refer to it, of which the same is made already.
         salt: Text that enters every digest, as an SQL string.
         kinds: Which digests are made, of labels alone or of everything.

@@ -10,7 +10,7 @@ De-Identification of Personal Health Information, CRC Press 2013, chapter 16), s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isclose
 
@@ -38,7 +38,6 @@ def risk_of_files(classes: Mapping[int, int], fully_suppressed_records: int, sup
     Args:
         classes: Number of classes by size, the class of the masked records among them.
         fully_suppressed_records: Records with ``*`` in every quasi-identifier.
-        suppressed_records: Records that were dropped or masked.
         masked_records: How many of them are in the files. They are in no class; where other records publish ``*`` everywhere as well,
             the two cannot be distinguished.
     """
@@ -68,10 +67,7 @@ def risk_of_files(classes: Mapping[int, int], fully_suppressed_records: int, sup
 
 
 def unmasked_class_sizes(classes: Mapping[int, int], fully_suppressed_records: int, masked_records: int) -> dict[int, int]:
-    """Return how many classes have each size, less the class of masked records if it holds no others.
-
-    Arguments as for ``risk_of_files``.
-    """
+    """Return how many classes have each size, less the class of masked records if it holds no others."""
     table = dict(classes)
     if masked_records and masked_records == fully_suppressed_records:
         table[fully_suppressed_records] -= 1
@@ -82,7 +78,6 @@ def population_risk_of_files(population_rows: int, classes: Sequence[tuple[int, 
     """Return the re-identification risk of the published classes in a population, by figure.
 
     Args:
-        population_rows: Rows of the population.
         classes: Records of a class in the files, rows of the population that its labels fit, and how many classes have both numbers.
     """
     # Who is in the data is in the population, whether or not its table has them.
@@ -172,6 +167,10 @@ class Recount:
         """The number of records or persons in the files, in the unit of k."""
         return self.persons.released if self.persons else self.records
 
+    def in_persons(self, persons: PersonCount) -> Recount:
+        """Return a copy whose class sizes and failures by k are those of persons."""
+        return replace(self, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
+
     def fully_suppressed_units(self, masked_records: int) -> tuple[int, int]:
         """Return how many units have ``*`` in every quasi-identifier, and how many of them are masked.
 
@@ -198,7 +197,6 @@ def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = Fals
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
-        k: What a class must reach.
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order; else it is empty.
         sensitive: Quoted names of the columns of which it also counts the classes in which nobody has another value than the others, and
             the records in these, in a list of two numbers for each. A null is no value: a class with one value and nulls is one of them,
@@ -280,10 +278,7 @@ def suppression_faults(job: Job, suppressed_records: int, record_count: int) -> 
 
 
 def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
-    """Return messages on all contradictions between a manifest and the counted files.
-
-    Whether the suppression limit was kept is checked too.
-    """
+    """Return messages where manifest and counted files differ, or the suppression limit is not kept."""
     faults = contradicted_counts(manifest, recount, same_k=manifest.privacy.get("k") == job.privacy.k) + suppression_faults(
         job, manifest.failed, manifest.records
     )

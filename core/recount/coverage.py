@@ -90,16 +90,13 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
 
 
 def count_covered_rows(spans: Sequence[Spans], labels: Counts, positions: Counts, weights: Counts) -> Counts:
-    """Count the population rows whose values the labels of each class cover in all columns.
+    """Count population rows whose values the labels of each class cover in all columns, shape (classes,).
 
     Args:
         spans: The positions that the labels of each column cover.
         labels: Shape (classes, columns): the label of each class.
         positions: Shape (rows, columns): the position of each row's value.
         weights: Shape (rows,): how often each row is there.
-
-    Returns:
-        Shape (classes,).
     """
     fitting = np.zeros(len(labels), np.int64)
     for first in range(0, len(positions), BLOCK):
@@ -136,7 +133,6 @@ def least_digests(release: str, columns: Sequence[Sequence[str]], salt: int) -> 
     """Return the GROUP BY query that finds the ``MOST`` least digests of class labels: column ``digest``.
 
     Args:
-        release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
         salt: The number of this recount, from 0 to 2⁶⁴ - 1.
     """
@@ -152,11 +148,7 @@ def sample_groups(
     published besides the labels. Two classes of the same digest are taken both or neither, so there may be one class more.
 
     Args:
-        release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
-        part_count: How many parts there are.
-        other_columns: The columns that are published besides the labels.
-        greatest_digest: The greatest digest of a class that is taken.
         salt: The number that the digests were made with.
     """
     names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
@@ -170,9 +162,7 @@ def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
 
 
 def numbers_sql(sampled: str, qid: int, label_column_count: int, label_table: str) -> str:
-    """Return SQL that yields the label ``number`` of one quasi-identifier in each row of a sample.
-
-    The numbers come in the order of the rows.
+    """Return SQL that yields one quasi-identifier's label ``number`` of each row of a sample, in order.
 
     One statement for each: a join wants memory of its own, and there may be hundreds of quasi-identifiers.
 
@@ -194,7 +184,6 @@ def masks_sql(mask_table: str, value_table: str, table: str) -> str:
     Args:
         mask_table: The table ``place``, ``mask``.
         value_table: As ``values_sql`` makes it.
-        table: Name of the table.
     """
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT v.value, m.mask FROM {mask_table} AS m JOIN {value_table} AS v USING (place)"
 
@@ -207,12 +196,10 @@ def candidate_records_sql(
     Only the given quasi-identifiers are looked at; others may follow.
 
     Args:
-        source: What is read.
         columns: Quoted names of these quasi-identifiers.
         masks: The table of the masks of each, as ``masks_sql`` makes it.
         part_and_mask: Expressions for a record's part and, if other quasi-identifiers were looked at before, for the mask that they left.
         later_columns: Quoted names of the quasi-identifiers that are looked at after these; they become ``later_0`` ….
-        table: Name of the table.
     """
     part, *before = part_and_mask
     joins = " ".join(f"JOIN {one} ON s.{column} IS NOT DISTINCT FROM {one}.value" for column, one in zip(columns, masks, strict=True))
@@ -225,13 +212,7 @@ def candidate_records_sql(
 
 
 def sample_faults(unmatched_records: int, faulty_classes: int, sampled_classes: int) -> list[str]:
-    """Return a message if sampled classes hold records that the source cannot have.
-
-    Args:
-        unmatched_records: Released records that match no record of the source, at least.
-        faulty_classes: Classes that hold them.
-        sampled_classes: Classes that were looked at.
-    """
+    """Return a message if sampled classes hold records that the source cannot have."""
     if not unmatched_records:
         return []
     where = f"in {faulty_classes:,} of the {sampled_classes:,} classes that were looked at"

@@ -6,7 +6,7 @@ files, so that a changed figure, or an error in one of the two, is noticed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isclose, prod
 from operator import le
 
@@ -24,8 +24,6 @@ def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list
     """Return a message on figures of a manifest that contradict the files or each other.
 
     Args:
-        manifest: Says them.
-        recount: What was counted in the files.
         proved: Whether that was done with the source of the release, from whose shares t-closeness is measured.
     """
     wrong = [f"loss.{name}" for name, value in _losses(manifest, recount).items() if _differs(manifest.loss.get(name), value)]
@@ -137,11 +135,7 @@ def drawn_heights(drawn: LatticeFigures) -> list[int]:
 
 
 def nodes_by_height(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Count the lattice nodes at each height from 0 up.
-
-    Args:
-        spans: The least and the greatest level of each quasi-identifier.
-    """
+    """Count lattice nodes at each height from 0 up, given the least and greatest level of each QID."""
     found = [1]
     for least, most in spans:
         longer = [0] * (len(found) + most)
@@ -166,10 +160,8 @@ def _measured(manifest: Manifest, recount: Recount, promises: Sequence[str]) -> 
         f"measured.{promise}.{column}"
         for promise, columns in recount.measured.items()
         for column, found in columns.items()
-        if promise in promises and _differs(said := _of(manifest.measured, promise, column), found) and not (at_most and said <= found)
+        if promise in promises
+        # What was counted now was counted then: a figure that is not there was taken out.
+        and _differs(said := manifest.measured.get(promise, {}).get(column, float("nan")), found)
+        and not (at_most and said <= found)
     ]
-
-
-def _of(measured: Mapping[str, Mapping[str, float]], promise: str, column: str) -> float:
-    # What was counted now was counted then: a figure that is not there was taken out.
-    return measured.get(promise, {}).get(column, float("nan"))

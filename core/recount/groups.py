@@ -82,7 +82,6 @@ def normalised_sql(column: str, steps: Collection[str]) -> str:
     """Return the SQL of a text column normalised by ``steps``: case, blanks, null for a missing value.
 
     Args:
-        column: A quoted name.
         steps: Among ``case``, ``space`` and ``empty``.
     """
     spaced = f"trim(regexp_replace({column}, '{_BLANKS}', ' ', 'g'), ' ')"
@@ -95,7 +94,6 @@ def normalised_source_sql(relation: str, columns: Mapping[str, Collection[str]])
     """Return the SQL of a source whose text columns are normalised.
 
     Args:
-        relation: What is read as the source.
         columns: By quoted name of a column of text, the steps of its normalisation; see ``normalised_sql``.
     """
     if not columns:
@@ -108,7 +106,6 @@ def with_replaced_values_sql(source: str, expressions: Sequence[str], join_claus
     """Return the SQL of a source in which expressions replace the values of some columns.
 
     Args:
-        source: What is read.
         expressions: Expressions over its records ``s`` that replace columns, each with the name of the column.
         join_clauses: What is joined to these for it.
     """
@@ -125,7 +122,6 @@ def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], k
         files: What each file is read as, with its ``file_row_number``, and its digest in hex.
         persons: As for ``core.recount.people.person_condition_sql``.
         key: Digest of the whole source, in hex.
-        most_records: Records of a person at most.
     """
     numbered = " UNION ALL BY NAME ".join(f"SELECT *, '{digest}' AS skald_digest FROM {read}" for read, digest in files)
     drawn = f"sha256(concat_ws(':', '{key}', skald_digest, {NUMBER}))"
@@ -140,8 +136,7 @@ def withheld_sql(source_table: str, kept_table: str, persons: Sequence[str]) -> 
     """Return SQL that counts the withheld records and the persons who lose records.
 
     Args:
-        source_table: What is read as the source.
-        kept_table: What is read as the same without the records that are withheld.
+        kept_table: What is read as the source without the records that are withheld.
         persons: Quoted names of what names a person.
     """
     names = ", ".join(persons)
@@ -201,10 +196,6 @@ def combination_counts_sql(combinations: str, k: int) -> str:
     """Return SQL that counts the records with a unique or rare combination of columns.
 
     It yields the fields of ``TogetherCount`` in their order.
-
-    Args:
-        combinations: The combinations, counted.
-        k: What a class must reach.
     """
     return f"""
         WITH cells AS MATERIALIZED (FROM {combinations}),
@@ -225,7 +216,6 @@ def person_combination_counts_sql(contents: str, k: int) -> str:
 
     Args:
         contents: A table of ``combination``, ``person``, ``content`` (what is published of columns of a kind) and ``records``.
-        k: What a class must reach.
     """
     records = "sum(records)::BIGINT AS records"
     persons = f"count(*) FILTER (person <> {NOBODY}) AS persons, {records}"
@@ -251,10 +241,6 @@ def combination_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount],
     """Return messages on a manifest's counts of column combinations that differ from the recount.
 
     Manifests of older versions have no such counts.
-
-    Args:
-        counts: The counts, by kind of column.
-        unit_count: How many units the files have.
     """
     faults = []
     for kind, words in KINDS.items():

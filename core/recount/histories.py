@@ -97,16 +97,6 @@ def reference_there_sql(columns: Sequence[str]) -> str:
     return "(" + " AND ".join(f"m.{column} IS NOT NULL" for column in columns) + ")"
 
 
-def nearest_reference_sql(table: ReadTable) -> str:
-    """Return the SQL expression for the number of the nearest reference of a row ``m`` that is not null.
-
-    It is null where all are.
-    """
-    numbered = list(enumerate(table.references.values()))
-    cases = (f"WHEN {reference_there_sql(columns)} THEN {number}" for number, columns in reversed(numbered))
-    return f"CASE {' '.join(cases)} END"
-
-
 def row_text_table(table: ReadTable) -> str:
     """Return the quoted name of the temporary table with the text of each row and its descendants."""
     return f'"below {table.name}"'
@@ -118,7 +108,6 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
     It is right because each child row is counted with the one row that its nearest reference finds, and a sorted list is a multiset.
 
     Args:
-        table: The table.
         children: Tables of which rows may hang from its rows, whose texts are made already.
     """
     gathered = "array_to_string(list_sort(list(c.text)), '|') AS texts"
@@ -136,16 +125,17 @@ def row_texts_sql(table: ReadTable, children: Sequence[ReadTable]) -> str:
 
 
 def linking_columns(table: ReadTable) -> list[str]:
-    """Return SQL expressions for a row's key and references, and for its nearest reference."""
+    """Return SQL of a row's key and references, and of the number of the nearest that is not null."""
     columns = [f"m.{column} AS {table.at(column)}" for column in table.linking]
-    return [*columns, f"{nearest_reference_sql(table)} AS nearest"] if table.references else columns
+    numbered = list(enumerate(table.references.values()))
+    nearest = (f"WHEN {reference_there_sql(referring)} THEN {number}" for number, referring in reversed(numbered))
+    return [*columns, f"CASE {' '.join(nearest)} END AS nearest"] if table.references else columns
 
 
 def rows_below_sql(table: ReadTable, child: ReadTable, rows: str, gathered: str) -> str:
     """Return the SQL join of a table's rows ``m`` with aggregates of the child rows right below each.
 
     Args:
-        table: The table.
         child: A table of which rows may hang from its rows.
         rows: Name of a table of the child's rows with ``linking_columns(child)``.
         gathered: Aggregates of the child's rows ``c``; beside them, ``many`` counts these rows.
@@ -166,10 +156,7 @@ def alias_of(table: ReadTable) -> str:
 
 
 def histories_sql(unit: ReadTable, k: int) -> str:
-    """Return SQL that counts persons, histories, persons of the rarest history, persons of those below k.
-
-    Its columns are the persons, the histories, the persons of the smallest history, and the persons whose history fewer than k share.
-    """
+    """Return SQL that counts persons, histories, persons of the rarest history, persons of those below k."""
     return f"""
         WITH histories AS (SELECT count(*) AS persons FROM {row_text_table(unit)} GROUP BY text)
         SELECT coalesce(sum(persons), 0)::BIGINT, count(*), coalesce(min(persons), 0),
@@ -179,10 +166,7 @@ def histories_sql(unit: ReadTable, k: int) -> str:
 
 
 def persons_of_histories_sql(unit: ReadTable) -> str:
-    """Return SQL on ``row_text_table(unit)``: the key of each person, and the number of the history.
-
-    Its columns are ``k0`` … and ``text``.
-    """
+    """Return SQL of each person's key (``k0`` …) and the number of the history (``text``)."""
     keys = "".join(f"{unit.at(column)} AS k{place}, " for place, column in enumerate(unit.key))
     return f"SELECT {keys}text FROM {row_text_table(unit)}"
 
@@ -203,8 +187,7 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
     refused, or left out.
 
     Args:
-        table: A table that refers to others.
-        others: Those that it refers to, of which the unit's numbers are made already, or those of the tables above.
+        others: The tables that it refers to, of which the unit's numbers are made already, or those of the tables above.
     """
     joins, persons, lost = [], [], []
     for number, (name, columns) in enumerate(table.references.items()):
@@ -225,13 +208,10 @@ def persons_of_rows_sql(table: ReadTable, others: Mapping[str, ReadTable]) -> st
         ]
     )
     losing = [f"o.l{place}" for place in range(len(lost))]
-    outer = ", ".join([*(f"o.{table.at(column)}" for column in wanted), "o.person", f"({_differ(len(persons))}) AS differs", *losing])
+    differ = " OR ".join(f"coalesce(o.p{place}, o.person) IS DISTINCT FROM o.person" for place in range(len(persons)))
+    outer = ", ".join([*(f"o.{table.at(column)}" for column in wanted), "o.person", f"({differ}) AS differs", *losing])
     inner = f"SELECT {selected} FROM {table.relation} AS m {' '.join(joins)}"
     return f"CREATE TEMP TABLE {row_person_table(table)} AS SELECT {outer} FROM ({inner}) AS o"
-
-
-def _differ(references: int) -> str:
-    return " OR ".join(f"coalesce(o.p{place}, o.person) IS DISTINCT FROM o.person" for place in range(references))
 
 
 def row_person_table(table: ReadTable) -> str:
@@ -301,7 +281,6 @@ def items_sql(unit: ReadTable, children: Sequence[ReadTable]) -> str:
     Its columns are ``person``, ``place`` of the table, ``item``, ``time``, ``rank``.
 
     Args:
-        unit: With the persons numbered already.
         children: Tables of which rows may hang from the unit's, with their texts.
     """
     parts = []
@@ -352,15 +331,12 @@ def choices_of_persons(unit: ReadTable, table_count: int, known_rows: int) -> tu
 def choices_sql(unit: ReadTable, table_count: int, known_rows: int) -> str:
     """Return SQL that counts choices of rows below ``$k`` persons, all choices, and least persons of one.
 
-    Its columns are these choices, all choices, and the least number of persons who share one.
-
     It is right because every multiset of at most ``known_rows`` rows of a table is written once for each person who has it, and GROUP BY
     counts these persons.
 
     Args:
         unit: The unit's table, with the persons numbered already and the text of each.
         table_count: How many tables have rows right below persons.
-        known_rows: Rows of a choice of each table.
     """
     every, group = choices_of_persons(unit, table_count, known_rows)
     return f"""

@@ -55,9 +55,6 @@ def link_sql(job: Job, columns: Link, expressions: Sequence[str], kind: int) -> 
     """Return an SQL expression of the pseudonyms in columns that link together; null where one of them is.
 
     Args:
-        job: Says how they are made.
-        columns: Their names.
-        expressions: What DuckDB reads them as.
         kind: The same number for columns whose pseudonyms may be compared.
     """
     if len(columns) == 1:
@@ -78,9 +75,7 @@ def crossing_sql(source: str, one: str, other: str, meets: tuple[bool, bool] = (
     may have that one alone, unless the other links none either: by elimination it is found among records that the other links.
 
     Args:
-        source: What is read.
-        one: Null where there is no link.
-        other: The same.
+        one, other: Null where there is no link.
         meets: Whether each has values in common with a further column.
     """
     names = ("one", "other")
@@ -147,9 +142,6 @@ def alike_at_once_sql(link_count: int) -> Iterator[str]:
     """Yield SQL statements that add what records show that agree in two links at once, or in all.
 
     Each link by itself may show the same of three persons, of whom only one has records that agree in both.
-
-    Args:
-        link_count: Number of links of each record.
     """
     for places in dict.fromkeys([*combinations(range(link_count), 2), tuple(range(link_count))]):
         links = ", ".join(f"link_{place}" for place in places)
@@ -166,9 +158,6 @@ def joining_round_sql(link_count: int) -> Iterator[str]:
 
     It is right because only what is seen of others enters, each of them once and in any order, and nothing that was told apart is made
     equal again. A record without a pseudonym in a column is joined to no other there.
-
-    Args:
-        link_count: Number of links of each record.
     """
     members = " UNION ALL ".join(
         f"SELECT link_{number} AS link, {_member(number)} AS member FROM {ROWS} WHERE link_{number} IS NOT NULL"
@@ -190,8 +179,6 @@ def joined_counts_sql(
     """Return SQL on ``joined_rows`` that yields the fields of ``LinkCount`` after ``known``.
 
     Args:
-        column_count: Number of columns of pseudonyms.
-        link_count: Number of links of each record.
         k: How many people must share what is seen of each.
         published: From ``core.recount.linked.published_rows_sql``.
         person_pseudonyms: From ``core.recount.linked.person_pseudonyms_sql``; without it, every pseudonym is a person.

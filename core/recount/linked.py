@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from core.recount.groups import Groups
-from core.recount.people import NOBODY
+from core.recount.people import COMBINATIONS, NOBODY
 from schemas.errors.base import counted, listed, verb_of
 from schemas.job.identifiers import Identifier
 from schemas.job.job import Job
@@ -32,7 +32,6 @@ class LinkCount:
     Several columns that name a person together are one linking column.
 
     Attributes:
-        columns: Their names.
         known: Whether the persons are known; else every pseudonym counts as a person.
         people: Different people with a pseudonym.
         sets: Different sets of combinations.
@@ -72,33 +71,29 @@ def person_pseudonyms_sql(classed_persons: str, link_positions: Sequence[int]) -
     return f"(SELECT n.combination, p.person, p.records, {links} FROM {classed_persons})"
 
 
-def published_rows_sql(source: str, qids: Sequence[str], table: str, links: Sequence[str]) -> str:
+def published_rows_sql(source: str, qids: Sequence[str], links: Sequence[str]) -> str:
     """Return SQL of the published ``combination`` and pseudonyms ``link_0`` … with ``records``.
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published quasi-identifiers.
-        table: The table of the published combinations.
         links: Expressions of the pseudonyms over the columns of ``source``.
     """
     same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
     named = ", ".join(f"{link} AS link_{number}" for number, link in enumerate(links))
-    return f"SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {table} AS c ON {same} GROUP BY ALL"
+    return f"SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {COMBINATIONS} AS c ON {same} GROUP BY ALL"
 
 
 def linked_sql(
     source: str,
     qids: Sequence[str],
-    combinations: str,
     link_columns: Sequence[str],
     k: int,
     person_pseudonyms: str = "",
     *,
     unlinked_are_persons: bool = True,
 ) -> str:
-    """Return SQL that yields a ``LinkCount``: how many persons share each set of linked classes.
-
-    It yields the fields of ``LinkCount`` in their order.
+    """Return SQL that yields ``LinkCount``'s fields: how many persons share each set of linked classes.
 
     It is right because a set is known by its size and by a 128-bit digest of its members in any order. No list of members is held, and
     two sets that differ are taken for one with a chance of 1 in 2^128. A record without a pseudonym is linked to no other: whose it is
@@ -107,14 +102,12 @@ def linked_sql(
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published quasi-identifiers.
-        combinations: The table of the published combinations.
         link_columns: Quoted names of the columns whose pseudonyms link together; a null in one of them links nothing.
-        k: How many people must share each set.
         person_pseudonyms: From ``person_pseudonyms_sql``; without it, every pseudonym is a person.
         unlinked_are_persons: Whether every record without a pseudonym is a person then too; else it is nobody's.
     """
     keys = ", ".join(f"link_{number}" for number in range(len(link_columns)))
-    published = published_rows_sql(source, qids, combinations, [f"s.{link}::VARCHAR" for link in link_columns])
+    published = published_rows_sql(source, qids, [f"s.{link}::VARCHAR" for link in link_columns])
     there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(link_columns)))
     person, own, whose, loose, unexpected = (
         _owned(keys, there, person_pseudonyms) if person_pseudonyms else _alone(keys, there, unlinked_are_persons)
@@ -183,10 +176,7 @@ def accepts_linking(job: Job, columns: Sequence[str]) -> bool:
 
 
 def exposing_links(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
-    """Return the linking columns that expose sets of fewer than k persons and are not accepted.
-
-    Only columns count whose persons are known.
-    """
+    """Return the linking columns of known persons that expose sets of fewer than k and are not accepted."""
     return [one for one in linked if one.known and one.failing and not accepts_linking(job, one.columns)]
 
 
@@ -257,8 +247,6 @@ def malformed_pseudonym_groups(source: str, qids: Sequence[str], column: str, id
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
-        column: Quoted name of the pseudonyms.
-        identifier: How they are made.
     """
     entry = treatment_kind(identifier.treatment)
     form = entry.form(identifier.treatment).replace("'", "''")
@@ -272,16 +260,9 @@ def malformed_pseudonym_groups(source: str, qids: Sequence[str], column: str, id
 
 
 def shared_sql(source: str, reference: str, column: str) -> str:
-    """Return SQL that counts pseudonyms, pseudonyms equal to a source value, and source values.
-
-    All are counted once, however often they occur.
+    """Return SQL that counts distinct pseudonyms, those among the source's values, and distinct values.
 
     It is right because values are compared as text, whatever the types before and after.
-
-    Args:
-        source: The release.
-        reference: The source.
-        column: Quoted name, the same in both.
     """
     return f"""
         WITH published AS (SELECT DISTINCT {column}::VARCHAR AS value FROM {source} WHERE {column} IS NOT NULL),
@@ -300,9 +281,6 @@ def pseudonym_faults(identifier: Identifier, masks: bool, counts: tuple[int, int
     """Return messages on pseudonyms of the wrong form, of masked records, or equal to source values.
 
     Args:
-        identifier: How they are made.
-        masks: Whether the job masks suppressed records.
-        counts: From ``malformed_pseudonym_groups``.
         shared: From ``shared_sql``, where the source is available.
     """
     (malformed, revealed), entry = counts, treatment_kind(identifier.treatment)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 NOBODY = 0
 """The person of records that belong to nobody."""
+COMBINATIONS, HELD = "combinations", "held"
+"""The tables of the published combinations of labels, and of the persons in each of them with their records and sensitive values."""
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
 """What the largest share of a class's records that one person holds is rounded up to."""
 
@@ -53,38 +55,35 @@ def share_at_most(share: float) -> float:
     return next(most for most in SHARES if share <= most)
 
 
-def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
-    """Return SQL that makes the table of the published combinations of labels with their record counts.
+def combinations_sql(source: str, qids: Sequence[str]) -> str:
+    """Return SQL that makes the table ``combinations`` of published labels with their record counts.
 
     Its columns are ``combination``, ``records``, ``masked``, ``label_0`` ….
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published quasi-identifiers.
-        table: Name of the table.
     """
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(qids))
     starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids)
     return f"""
-        CREATE OR REPLACE TEMP TABLE {table} AS
+        CREATE OR REPLACE TEMP TABLE {COMBINATIONS} AS
         SELECT (row_number() OVER ())::UINTEGER AS combination, count(*) AS records, bool_and({starred}) AS masked, {labels}
         FROM {source} GROUP BY {", ".join(qids)}
     """
 
 
-def classed_persons_sql(combinations: str, class_table: str, person_table: str, qid_count: int) -> str:
+def classed_persons_sql(class_table: str, person_table: str, qid_count: int) -> str:
     """Return the FROM clause of persons ``p`` with the published combination ``n`` of their class.
 
     Classes with the same labels are one combination; a class whose labels are not published has a null there.
 
     Args:
-        combinations: The table of the published combinations.
         class_table: What is read as ``class`` and ``label_0`` …
         person_table: What is read as ``class``, ``person``, ``records`` and other columns.
-        qid_count: How many published quasi-identifiers there are.
     """
     same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(qid_count))
-    of_classes = f"SELECT k.class, c.combination FROM {class_table} AS k JOIN {combinations} AS c ON {same}"
+    of_classes = f"SELECT k.class, c.combination FROM {class_table} AS k JOIN {COMBINATIONS} AS c ON {same}"
     return f"{person_table} AS p LEFT JOIN ({of_classes}) AS n ON n.class = p.class"
 
 
@@ -93,32 +92,19 @@ def holders_sql(classed_persons: str, columns: Sequence[str], table: str) -> str
 
     Args:
         classed_persons: As ``classed_persons_sql`` returns them.
-        columns: Expressions of other columns of ``p``.
-        table: Name of the table.
     """
     selected = ", ".join(["n.combination", "p.person", *columns, "sum(p.records)::BIGINT AS records"])
     return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {selected} FROM {classed_persons} GROUP BY ALL"
 
 
-def people_sql(combinations: str, person_table: str, sensitive_count: int, k: int) -> str:
+def people_sql(sensitive_count: int, k: int) -> str:
     """Return SQL that counts persons and classes of the published combinations: ``PersonCount``'s fields.
 
-    It yields the fields of ``PersonCount`` in their order.
-
     It is right because a person counts once in a combination, however many classes, chunks, values and records of it are theirs.
-
-    Args:
-        combinations: The table of the published combinations.
-        person_table: The table of the persons in each combination.
-        sensitive_count: How many sensitive columns it has.
-        k: What a class must reach.
     """
     # Without values a row is a person of a combination already.
-    pairs = (
-        f"SELECT combination, person, sum(records)::BIGINT AS records FROM {person_table} GROUP BY ALL"
-        if sensitive_count
-        else f"FROM {person_table}"
-    )
+    summed = f"SELECT combination, person, sum(records)::BIGINT AS records FROM {HELD} GROUP BY ALL"
+    pairs = summed if sensitive_count else f"FROM {HELD}"
     return f"""
         WITH pairs AS ({pairs}),
         counted AS (
@@ -129,7 +115,7 @@ def people_sql(combinations: str, person_table: str, sensitive_count: int, k: in
         classes AS (
             SELECT c.records, c.masked, coalesce(d.persons, 0) AS persons, coalesce(d.largest / c.records, 0)::DOUBLE AS share,
                 d.records IS DISTINCT FROM c.records OR c.combination IS NULL AS unexpected
-            FROM {combinations} AS c FULL JOIN counted AS d ON d.combination = c.combination
+            FROM {COMBINATIONS} AS c FULL JOIN counted AS d ON d.combination = c.combination
         ),
         everybody AS (SELECT sum(records)::BIGINT AS records FROM pairs WHERE person <> {NOBODY} GROUP BY person),
         ranked AS (SELECT records FROM everybody ORDER BY records DESC LIMIT 1 OFFSET {k - 1:d})
@@ -142,53 +128,60 @@ def people_sql(combinations: str, person_table: str, sensitive_count: int, k: in
     """
 
 
-def unexpected_values_sql(
-    source: str, quoted_qids: Sequence[str], quoted_column: str, combinations: str, person_table: str, held_column: str
-) -> str:
+def unexpected_values_sql(source: str, quoted_qids: Sequence[str], quoted_column: str, held_column: str) -> str:
     """Return SQL that counts classes whose sensitive values differ from the private file's.
 
     Args:
         source: What is read, such as ``read_parquet([…])``.
-        quoted_qids: Quoted names of the published quasi-identifiers.
-        quoted_column: Quoted name of the sensitive column.
-        combinations: The table of the published combinations.
-        person_table: The table of the persons in each combination.
-        held_column: The column's name in that table.
+        held_column: The column's name in ``held``.
     """
     labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(quoted_qids))
     same = " AND ".join(f"d.label_{number} IS NOT DISTINCT FROM c.label_{number}" for number in range(len(quoted_qids)))
     return f"""
         WITH read AS (SELECT {labels}, {quoted_column} AS value, count(*) AS records FROM {source} GROUP BY ALL),
         written AS (
-            SELECT c.combination, d.value, sum(d.records) AS records FROM read AS d JOIN {combinations} AS c ON {same} GROUP BY ALL
+            SELECT c.combination, d.value, sum(d.records) AS records FROM read AS d JOIN {COMBINATIONS} AS c ON {same} GROUP BY ALL
         ),
-        kept AS (SELECT combination, {held_column} AS value, sum(records) AS records FROM {person_table} GROUP BY ALL)
+        kept AS (SELECT combination, {held_column} AS value, sum(records) AS records FROM {HELD} GROUP BY ALL)
         SELECT count(DISTINCT coalesce(w.combination, k.combination)) FROM written AS w
         FULL JOIN kept AS k ON k.combination = w.combination AND k.value IS NOT DISTINCT FROM w.value
         WHERE k.records IS DISTINCT FROM w.records
     """
 
 
-def person_values_sql(person_table: str, held_column: str) -> str:
+def person_values_sql(held_column: str) -> str:
     """Return the SQL relation of each person and sensitive value of a combination, once each.
 
     A count of its rows counts each person once for each of their values. Records without a person are left out.
+    """
+    return f"(SELECT DISTINCT combination, person, {held_column} FROM {HELD} WHERE person <> {NOBODY})"
+
+
+def source_pairs_sql(held_column: str) -> str:
+    """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each."""
+    return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {HELD} WHERE person <> {NOBODY})"
+
+
+def one_value_sql(held_column: str) -> str:
+    """Return SQL that counts classes, and their records, whose persons all share one value or have none.
+
+    Only persons who have a value count; a class of none is counted too.
 
     Args:
-        person_table: The table of the persons in each combination.
-        held_column: The sensitive column's name in that table.
+        held_column: The sensitive column's name in ``held``.
     """
-    return f"(SELECT DISTINCT combination, person, {held_column} FROM {person_table} WHERE person <> {NOBODY})"
-
-
-def source_pairs_sql(person_table: str, held_column: str) -> str:
-    """Return the SQL relation of each person (``holder``) and ``value`` in all combinations, once each.
-
-    Args:
-        person_table: The table of the persons in each combination.
-        held_column: The sensitive column's name in that table.
+    return f"""
+        WITH pairs AS (
+            SELECT DISTINCT combination, person, {held_column} AS value FROM {HELD}
+            WHERE person <> {NOBODY} AND {held_column} IS NOT NULL
+        ),
+        sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
+        counted AS (SELECT combination, count(*) AS held FROM pairs GROUP BY combination, value),
+        most AS (SELECT combination, max(held) AS held FROM counted GROUP BY combination)
+        SELECT count(*), coalesce(sum(c.records), 0)::BIGINT
+        FROM {COMBINATIONS} AS c LEFT JOIN sizes AS s ON s.combination = c.combination LEFT JOIN most AS h ON h.combination = c.combination
+        WHERE s.persons IS NULL OR h.held = s.persons
     """
-    return f"(SELECT DISTINCT person AS holder, {held_column} AS value FROM {person_table} WHERE person <> {NOBODY})"
 
 
 def person_condition_sql(persons: Mapping[str, bool]) -> str:
@@ -212,12 +205,9 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
         persons: As for ``person_condition_sql``.
         column: Quoted name of the sensitive column.
     """
-    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {person_condition_sql(persons)})"
-
-
-def _holder(persons: Sequence[str]) -> str:
     # A column of the source may have any name, ours included.
-    return persons[0] if len(persons) == 1 else f"row({', '.join(persons)})"
+    holder = ", ".join(persons) if len(persons) == 1 else f"row({', '.join(persons)})"
+    return f"(SELECT DISTINCT {holder} AS holder, {column} AS value FROM {source} WHERE {person_condition_sql(persons)})"
 
 
 def source_counts_sql(person_table: str, source: str = "", column: str = "") -> str:
@@ -238,23 +228,13 @@ def source_counts_sql(person_table: str, source: str = "", column: str = "") -> 
 
 
 def persons_by_records_sql(person_table: str) -> str:
-    """Return SQL that counts persons by their number of records in all classes.
-
-    Its columns are ``records`` and ``persons``.
-
-    Args:
-        person_table: What is read as ``person`` and ``records``.
-    """
+    """Return SQL that counts ``persons`` by their number of ``records`` in all classes of a table."""
     each = f"SELECT sum(records)::BIGINT AS records FROM {person_table} WHERE person <> {NOBODY} GROUP BY person"
     return f"SELECT records, count(*) AS persons FROM ({each}) GROUP BY ALL ORDER BY ALL"
 
 
 def records_of_k(persons: Mapping[int, int], k: int) -> int:
-    """Return the largest number of records that at least k persons reach; 0 with fewer persons.
-
-    Args:
-        k: How many must have so many.
-    """
+    """Return the largest number of records that at least k persons reach; 0 with fewer persons."""
     found = 0
     for records in sorted(persons, reverse=True):
         found += persons[records]
@@ -270,12 +250,9 @@ MASKED = -1
 def labelled_values_sql(label_of_value_table: str, value_table: str, number: int) -> str:
     """Return SQL that makes the table ``owner_<number>`` of a column's values with their label's number.
 
-    It is called ``owner_0`` …, by the position of the quasi-identifier.
-
     Args:
         label_of_value_table: The table ``place``, ``number``.
         value_table: The table of the values, with their ``place``.
-        number: Which quasi-identifier it is.
     """
     joined = f"{label_of_value_table} AS o JOIN {value_table} AS v USING (place)"
     return f"CREATE OR REPLACE TEMP TABLE owner_{number} AS SELECT v.value, o.number FROM {joined}"

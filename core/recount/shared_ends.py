@@ -70,7 +70,6 @@ def unexpected_ends(
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps of the source.
         people: Shape (m,), how many people count at each, each person at one of theirs.
-        k: People.
         labels: As text; what is no range ends nowhere.
     """
     axis = _moments(values) if pt.is_date(values.type) or pt.is_timestamp(values.type) else _numbers(values, spec)
@@ -99,7 +98,6 @@ def step_lines(values: pa.Array, people: Sequence[int], k: int) -> list[StepLine
     Args:
         values: Shape (m,), ascending, without null: numbers, dates or timestamps.
         people: Shape (m,), how many people have each, no person twice.
-        k: People.
     """
     moments = pt.is_date(values.type) or pt.is_timestamp(values.type)
     finer = 1_000 if pt.is_timestamp(values.type) and values.type.unit == "ns" else 1

@@ -71,7 +71,6 @@ def merge_share_counts(shares: Sequence[ShareClasses], least: Sequence[bool]) ->
     """Merge the counts of all shares of the classes into the counts of the release.
 
     Args:
-        shares: Of each class one.
         least: Of each promise in the order of the job, whether the worst class has the least of what is measured.
     """
     # A share without a record has no smallest class.
@@ -89,8 +88,7 @@ def merge_share_counts(shares: Sequence[ShareClasses], least: Sequence[bool]) ->
         one_value={name: _pairs([one.one_value[name] for one in counts]) for name in counts[0].one_value},
     )
     if all(one.counts.persons for one in shares):
-        persons = _people(shares)
-        whole = replace(whole, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
+        whole = whole.in_persons(_people(shares))
     spreads = tuple(_worst([one.spreads[place] for one in some], low=low) for place, low in enumerate(least))
     return ShareClasses(whole, spreads, {name: sum(one.unexpected[name] for one in shares) for name in shares[0].unexpected})
 

@@ -26,7 +26,6 @@ def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSp
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
         column: Quoted name of the sensitive column.
-        spec: What was promised.
     """
     return _diversity_sql(source, qids, column, spec, f"len(falling) < {spec.distinct:d}", "min(len(falling))")
 
@@ -94,7 +93,6 @@ def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec
     Args:
         qids: Quoted names of the published QID columns.
         column: Quoted name of the sensitive column.
-        spec: What was promised.
         hierarchy_levels: Levels of the hierarchy above the values, for the hierarchical distance.
     """
     moved = f"SELECT class, sum(abs(extra)) / (2 * {UNIT}) AS distance FROM extras GROUP BY class"
@@ -204,27 +202,4 @@ def holder_classes_sql(relation: str, value: str, condition: str, source_values:
             LEFT JOIN {source_values} AS w ON w.value IS NOT DISTINCT FROM c.value CROSS JOIN total AS t
             WHERE t.held > t.everybody
         ) SELECT count(DISTINCT combination) FROM asked WHERE {known} AND {condition}
-    """
-
-
-def one_value_sql(combinations: str, person_table: str, held_column: str) -> str:
-    """Return SQL that counts classes, and their records, whose persons all share one value or have none.
-
-    Only persons who have a value count; a class of none is counted too.
-
-    Args:
-        combinations: The table of the published combinations.
-        person_table: The table of the persons in each combination.
-        held_column: The sensitive column's name in that table.
-    """
-    return f"""
-        WITH pairs AS (
-            SELECT DISTINCT combination, person, {held_column} AS value FROM {person_table} WHERE person <> 0 AND {held_column} IS NOT NULL
-        ),
-        sizes AS (SELECT combination, count(DISTINCT person) AS persons FROM pairs GROUP BY combination),
-        counted AS (SELECT combination, count(*) AS held FROM pairs GROUP BY combination, value),
-        most AS (SELECT combination, max(held) AS held FROM counted GROUP BY combination)
-        SELECT count(*), coalesce(sum(c.records), 0)::BIGINT
-        FROM {combinations} AS c LEFT JOIN sizes AS s ON s.combination = c.combination LEFT JOIN most AS h ON h.combination = c.combination
-        WHERE s.persons IS NULL OR h.held = s.persons
     """

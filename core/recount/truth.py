@@ -16,7 +16,7 @@ from schemas.errors.base import counted, listed, verb_of
 
 BUCKETS = 1 << 16
 """Numbers of a digest by which records are counted: so few that memory does not depend on the data, and enough to tell records apart."""
-SUPPRESSED_TABLE = 33
+DROPPED_BITS = 33
 """Bits of a digest that are no part of what is summed beside the count, so that sums stay quick."""
 
 
@@ -40,10 +40,6 @@ def values_sql(value_counts: str, table: str) -> str:
     """Return SQL that makes a table of a column's values: record count and position from 0, null last.
 
     Its columns are ``value``, ``records`` and ``place``.
-
-    Args:
-        value_counts: The values, counted.
-        table: Name of the table.
     """
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
@@ -70,7 +66,6 @@ def untreated_values_sql(release: str, column: str, *, floating: bool = False) -
 
     Args:
         column: Quoted name of the column.
-        floating: Whether it may hold NaN.
     """
     there = is_value_sql(f"r.{column}", floating=floating)
     each = f"SELECT count(*) AS records FROM {release} AS r WHERE {there} GROUP BY r.{column}"
@@ -93,7 +88,6 @@ def digests_sql(label_of_value_table: str, value_table: str, label_table: str, l
         label_table: As ``numbered_sql`` makes it of labels.
         label_column_count: How many columns a label has.
         salt: Sets the digests of one quasi-identifier apart from those of others.
-        table: Name of the table.
     """
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
@@ -113,7 +107,6 @@ def released_digests(release: str, parts: Sequence[DigestPart]) -> Groups:
     Its columns are ``bucket``, ``records`` and ``digests``.
 
     Args:
-        release: What is read.
         parts: Of the digest; at least one.
     """
     return _digests(f"SELECT {_row_digest([part.released for part in parts])} AS digest FROM {release} AS r")
@@ -139,7 +132,7 @@ def _row_digest(columns: Sequence[str]) -> str:
 
 def _digests(selected: str) -> Groups:
     # 31 bits of each of fewer than 2^32 records: their sum has room in 63.
-    sums = ((f"sum((digest >> {SUPPRESSED_TABLE})::INTEGER)::BIGINT", "digests"),)
+    sums = ((f"sum((digest >> {DROPPED_BITS})::INTEGER)::BIGINT", "digests"),)
     return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), (*RECORDS, *sums))
 
 
@@ -169,11 +162,9 @@ def join_source_values_sql(
     Where there are hundreds of them, a few at a time: each join wants memory of its own.
 
     Args:
-        source: What is read.
         parts: Those that are looked up here.
         known_digests: Expressions for the digests of other parts, which become ``digest_0`` …; that of these comes after them.
         later_columns: Quoted names of the columns that are looked up after these; they become ``later_0`` ….
-        table: Name of the table.
     """
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts)
     digests = ", ".join(
@@ -255,8 +246,6 @@ def label_faults(name: str, empty: int, wrong: int) -> list[str]:
     """Return a message on labels of a quasi-identifier that cover no value or too few values.
 
     Args:
-        name: The quasi-identifier.
-        empty: Labels that cover no value of the source.
         wrong: Records, at least, whose labels cover too few values.
     """
     if empty:
@@ -268,7 +257,6 @@ def label_combination_faults(name: str, wrong: int, columns: Sequence[str]) -> l
     """Return a message on labels that do not fit the source records with the same other columns.
 
     Args:
-        name: The quasi-identifier.
         wrong: Records, at least, whose labels cover too few values in the records with the same in the other columns.
     """
     others = f"do not cover its values in the records with the same {listed(columns)}"

@@ -25,7 +25,6 @@ def renamed_table(table: ReadTable, prefix: str, columns: Sequence[str]) -> Read
     """Return a table under another name, with other columns in the place of its quasi-identifiers.
 
     Args:
-        table: The table.
         prefix: Begins its new name, and those of the tables that it refers to.
         columns: Quoted names of the columns.
     """
@@ -38,7 +37,6 @@ def tables_with_columns(chains: Mapping[str, Sequence[str]], columns: Mapping[st
 
     Args:
         chains: Of every table the tables above it, the unit's first.
-        columns: The columns of each table.
     """
     having = {name for name in chains if columns.get(name)}
     above = {other for name in having for other in chains[name]}
@@ -105,7 +103,6 @@ def known_digests_sql(table: ReadTable, children: Sequence[ReadTable], known: Se
     differ have equal ones with a chance of 1 in 2^64.
 
     Args:
-        table: The table.
         children: Tables of which rows may hang from its rows.
         known: What may be known: by table the quoted names of columns. Of a table that is not in it nothing is known.
     """
@@ -130,7 +127,6 @@ def text_persons_sql(rows: str, text: str, k: int) -> str:
     Args:
         rows: Name of the table of the unit's rows.
         text: Its column of texts or digests.
-        k: What a history must reach.
     """
     texts = f"SELECT count(*) AS persons FROM {rows} GROUP BY {text}"
     return f"SELECT count(*) FILTER (persons = 1), coalesce(sum(persons) FILTER (persons < {k:d}), 0)::BIGINT FROM ({texts})"

@@ -279,9 +279,8 @@ def hierarchy_kind(spec: HierarchySpec) -> HierarchyKind:
     return HIERARCHIES[spec.kind]
 
 
-def check_kind(value: Any) -> Any:
-    """Return a hierarchy's settings unchanged if they name exactly one kind, else raise."""
-    return one_named(value, SCHEMAS, "kind of hierarchy", "kinds of hierarchy")
-
-
-Hierarchy = Annotated[HierarchySpec, Choice(SCHEMAS, kind_of), BeforeValidator(check_kind)]
+Hierarchy = Annotated[
+    HierarchySpec,
+    Choice(SCHEMAS, kind_of),
+    BeforeValidator(lambda value: one_named(value, SCHEMAS, "kind of hierarchy", "kinds of hierarchy")),
+]

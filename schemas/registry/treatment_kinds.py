@@ -168,9 +168,8 @@ def treatment_kind(spec: TreatmentSpec) -> TreatmentKind:
     return TREATMENTS[spec.kind]
 
 
-def check_treatment(value: Any) -> Any:
-    """Return a treatment's settings unchanged if they name exactly one kind, else raise."""
-    return one_named(value, SCHEMAS, "treatment", "treatments", "the word drop or a mapping")
-
-
-Treatment = Annotated[TreatmentSpec, Choice(SCHEMAS, treatment_of), BeforeValidator(check_treatment)]
+Treatment = Annotated[
+    TreatmentSpec,
+    Choice(SCHEMAS, treatment_of),
+    BeforeValidator(lambda value: one_named(value, SCHEMAS, "treatment", "treatments", "the word drop or a mapping")),
+]

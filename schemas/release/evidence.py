@@ -130,12 +130,7 @@ def _more(read: Any, known: Any) -> int:
 
 
 def statement_of(manifest: Signable, content: bytes) -> bytes:
-    """Return the statement to sign: the digest of each file of a release, and a short description.
-
-    Args:
-        manifest: The manifest.
-        content: What its file holds.
-    """
+    """Return the statement to sign: the digest of each file of a release, and a short description."""
     digests = _digests(manifest, content)
     predicate = {name: getattr(manifest, name) for name in IDENTITY}
     predicate |= {"manifest": {"sha256": digests[MANIFEST]}} | {name: getattr(manifest, name) for name in IN_SHORT}
@@ -152,11 +147,6 @@ def is_statement_of(payload: bytes, manifest: Signable, content: bytes) -> bool:
     """Return whether a signed statement lists the release's files with the manifest's digests.
 
     Another version may word the short description differently; the signer answers for it.
-
-    Args:
-        payload: The statement.
-        manifest: The manifest.
-        content: What its file holds.
     """
     try:
         statement = json.loads(payload)

@@ -267,9 +267,6 @@ def reason_of_combinations(together: Together | None, k: int, *, is_accepted: bo
 
     Args:
         together: What they tell; None where that was not counted.
-        k: What every class has at least.
-        is_accepted: Whether the job accepts it.
-        has_untreated_columns: Whether there are such columns.
     """
     if together is None:
         return "No maximum risk is claimed: what the untreated columns tell together was not counted." if has_untreated_columns else ""
@@ -283,14 +280,7 @@ def reason_of_combinations(together: Together | None, k: int, *, is_accepted: bo
 
 
 def together_warning(together: Together | None, k: int, *, is_accepted: bool, may_accept: bool = True) -> str:
-    """Return the warning that untreated columns single people out below k; empty if not, or not counted.
-
-    Args:
-        together: What they tell.
-        k: What every class has at least.
-        is_accepted: Whether the job accepts it.
-        may_accept: Whether a job of its kind can.
-    """
+    """Return the warning that untreated columns single people out below k; empty if not, or not counted."""
     if together is None or not together.below_k:
         return ""
     said = together.sentence("insensitive", k)

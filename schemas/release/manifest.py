@@ -317,10 +317,8 @@ def claimed_levels(
     """Return the claimed levels of a release whose records are published at the given nodes.
 
     Args:
-        names: The quasi-identifiers.
         nodes: A level for each of them.
         tops: The last level of each, if that is known.
-        has_suppressed_cells: Whether ``*`` may stand in single cells.
     """
     levels = {name: tuple(sorted({node[place] for node in nodes})) for place, name in enumerate(names)}
     return ClaimedLevels(levels=levels, tops=dict(zip(names, tops, strict=False)), starred=has_suppressed_cells)
@@ -375,7 +373,6 @@ def endpoints_of(job: Job, numerical: Mapping[str, bool], node: tuple[int, ...] 
     """Return ``shared`` or ``observed`` for each quasi-identifier whose ranges end at data values.
 
     Args:
-        job: The job.
         numerical: By quasi-identifier, whether its values are numbers or dates.
         node: The level of each quasi-identifier; None where classes have labels of their own.
         withheld: Columns in which the files hold nothing but ``*``: no range of theirs ends anywhere.

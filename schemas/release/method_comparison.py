@@ -14,11 +14,7 @@ from schemas.release.figures import RepeatedColumn
 WRONG, REFUSED = SkaldError.exit_code, PrivacyError.exit_code
 
 
-class _Part(FrozenModel):
-    """Base class of the parts of a comparison."""
-
-
-class Figures(_Part):
+class Figures(FrozenModel):
     """Figures of one release of one method, counted in its files by the same code for all methods.
 
     Attributes:
@@ -63,7 +59,7 @@ class Figures(_Part):
         return self.released / self.records
 
 
-class MethodRun(_Part):
+class MethodRun(FrozenModel):
     """One method at one k: its figures, or the reason of its failure with the exit code of ``skald run``."""
 
     method: str
@@ -73,7 +69,7 @@ class MethodRun(_Part):
     code: int | None = None
 
 
-class Advice(_Part):
+class Advice(FrozenModel):
     """The recommended method at one k, with reasons.
 
     Attributes:
@@ -89,7 +85,7 @@ class Advice(_Part):
     others: tuple[str, ...]
 
 
-class MethodComparison(_Part):
+class MethodComparison(FrozenModel):
     """A comparison of methods on the same job and data.
 
     Attributes:

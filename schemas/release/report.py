@@ -15,11 +15,7 @@ from schemas.release.manifest import Persons
 from schemas.release.terms import Band, LatticeFigures
 
 
-class _Part(FrozenModel):
-    """Base class of the parts of a report."""
-
-
-class RequestedTerms(_Part):
+class RequestedTerms(FrozenModel):
     """Settings that the job requested.
 
     Attributes:
@@ -54,7 +50,7 @@ class RequestedTerms(_Part):
     withheld: tuple[str, ...] = ()
 
 
-class Proof(_Part):
+class Proof(FrozenModel):
     """A promise of the job, and the count in the written files that proves it.
 
     Attributes:
@@ -72,7 +68,7 @@ class Proof(_Part):
     measured: str | None
 
 
-class CameOut(_Part):
+class CameOut(FrozenModel):
     """Counts of the published records and classes, recounted from the written files.
 
     Attributes:
@@ -112,7 +108,7 @@ class CameOut(_Part):
     warnings: tuple[str, ...] = ()
 
 
-class ReportedQid(_Part):
+class ReportedQid(FrozenModel):
     """Hierarchy, level and loss of one quasi-identifier.
 
     Attributes:
@@ -131,7 +127,7 @@ class ReportedQid(_Part):
     ncp: float | None
 
 
-class Figure(_Part):
+class Figure(FrozenModel):
     """Name, title, value and meaning of one figure."""
 
     name: str
@@ -140,7 +136,7 @@ class Figure(_Part):
     meaning: str
 
 
-class RiskFigure(_Part):
+class RiskFigure(FrozenModel):
     """A risk before and after anonymisation, each None if not counted.
 
     ``share`` separates fractions from counts.
@@ -154,7 +150,7 @@ class RiskFigure(_Part):
     meaning: str
 
 
-class ReportedFile(_Part):
+class ReportedFile(FrozenModel):
     """A data file: its path in the release, its records, its SHA-256 in hex."""
 
     path: str
@@ -162,14 +158,14 @@ class ReportedFile(_Part):
     sha256: str
 
 
-class Limit(_Part):
+class Limit(FrozenModel):
     """A limit of the release's promises, and the paper that showed it."""
 
     text: str
     source: str
 
 
-class PublishedColumn(_Part):
+class PublishedColumn(FrozenModel):
     """Name, role and treatment of one column of the data files.
 
     Attributes:
@@ -185,7 +181,7 @@ class PublishedColumn(_Part):
     distinct: int | None = None
 
 
-class Example(_Part):
+class Example(FrozenModel):
     """A published record whose shown values at least k records of the data files share.
 
     Attributes:
@@ -195,7 +191,7 @@ class Example(_Part):
     values: dict[str, str | None]
 
 
-class ReportedAttack(_Part):
+class ReportedAttack(FrozenModel):
     """An attack on the release, with its result in words and figures.
 
     Attributes:
@@ -211,7 +207,7 @@ class ReportedAttack(_Part):
     figures: AttackFigures
 
 
-class Criterion(_Part):
+class Criterion(FrozenModel):
     """One of the three criteria of the Article 29 Working Party, with the measured answer.
 
     The working party judges an anonymisation by three questions.
@@ -231,7 +227,7 @@ class Criterion(_Part):
     figures: tuple[str, ...]
 
 
-class Report(_Part):
+class Report(FrozenModel):
     """Contents of the report of one release, as in ``report.json``.
 
     Attributes:

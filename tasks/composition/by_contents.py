@@ -99,12 +99,7 @@ def figures_by_contents(records: KnownRecords, earlier: Earlier, k: int) -> Figu
     The figures count the records that both have and that only one has, and how many of each are at risk.
 
     Args:
-        records: The records of this release.
-        earlier: The other release.
         k: Least records, or persons where the job names them, of a safe joint class.
-
-    Returns:
-        None where the two turn out to have no records in common.
     """
     run = records.run
     store = store_of_earlier(run, earlier)
@@ -192,18 +187,7 @@ def _arranged(known: KnownRecords, entry: Entry, own: DigestedColumns, other: Di
 
 @returning_reason
 def compare_by_contents(job: Job, compared: ComparedContents, mine: Store, theirs: Store, spill: Path) -> Figures | None:
-    """Return ``[figures, reason]``: records shared, added, removed and at risk; figures None if disjoint.
-
-    Args:
-        job: Names persons, and gives memory and threads.
-        compared: The releases.
-        mine: Holds the kept records of this release.
-        theirs: Holds those of the other release.
-        spill: Folder for what does not fit into memory.
-
-    Returns:
-        As ``figures_by_contents``.
-    """
+    """Return ``[figures, reason]``: records shared, added, removed and at risk; figures None if disjoint."""
     sides = compared.mine.parts, compared.theirs.parts
     by_file = compared.by_contents and not any(part.in_fragment for side in sides for part in side)
     files = _digests(sides[0]) & _digests(sides[1]) if by_file else set()

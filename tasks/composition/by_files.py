@@ -60,7 +60,6 @@ def run_comparison(run: Run, function: Callable[..., FiguresOrReason], *argument
 
     Args:
         function: The comparison, wrapped by ``returning_reason``; a function of a module.
-        *arguments: Its arguments.
         here: Whether only this process can read its inputs.
     """
     if here or not count_remote_workers():
@@ -117,13 +116,7 @@ def figures_by_files(run: Run, source: ChunkedSource, overlap: Overlap) -> Figur
 
 @returning_reason
 def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -> Figures:
-    """Return ``[figures, reason]``: records at risk in two releases, counted from chunk histograms.
-
-    Args:
-        ours: Job, recoding and source of this run.
-        entry: The history entry of the earlier release.
-        store: Holds the histograms.
-    """
+    """Return ``[figures, reason]``: records at risk in two releases, counted from chunk histograms."""
     job, (domain, recoding), source = ours
     assert entry.recoded is not None
     coding = load_coding(job, domain, store)
@@ -162,10 +155,7 @@ def _readings(chunks: Iterable[tuple[PieceKey, ...]]) -> dict[str, set[PieceKey]
 
 
 def _comparable(run: Run, release: str) -> Entry:
-    """Return the history entry of an earlier release if its classes are comparable with this run's.
-
-    Raises ``UnmeasuredError`` with the reason if they are not.
-    """
+    """Return the history entry of an earlier release if its classes are comparable with this run's."""
     if run.recoded is None:
         raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
     if run.recoded[1].withheld:
@@ -237,12 +227,8 @@ def _at_risk(coding: Coding, releases: Sequence[ReleaseView], cells: Iterable[Ch
     A joint class holds the records that have the same class in every release. The coding must know all values of the chunks.
 
     Args:
-        coding: Knows the values.
         releases: How each sees records.
         cells: Of the chunks' histograms, first those that are added up, then those of records of these that are not asked for.
-        added: How many the first are.
-        memory: Bytes of the job.
-        k: Fewest records that are safe.
     """
     maps = [groups for release in releases for groups in _maps(coding, release)]
     joint = JointCells(maps, [domain.size for domain in coding.sensitive], memory // BYTES_PER_CELL)

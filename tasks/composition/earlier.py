@@ -104,10 +104,7 @@ class KnownRecords:
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
     def compute_sketches(self) -> None:
-        """Compute and cache the sketches by which later releases match this source; skip a scratch job.
-
-        Does nothing for a scratch job, whose release is counted and removed again.
-        """
+        """Compute and cache the sketches by which later releases match this source; skip a scratch job."""
         if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
@@ -182,9 +179,6 @@ def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegis
     """Yield releases that may share records with the source: registered, damaged, then unregistered ones.
 
     Args:
-        records: The records of the source.
-        release: The id of the release that is being made.
-        registry: The registry of the releases of the folder's jobs.
         most_related: Number of releases that share records after which no further sketches are read, which bounds the cost of a run.
             Later ones with the same columns are yielded as ``unread``. None reads all.
     """

@@ -45,8 +45,6 @@ class Promises(NamedTuple):
     """The l and t requirements of two jobs, and the domains of the current source.
 
     Attributes:
-        mine: The requirements of this job.
-        theirs: The requirements of the other job.
         columns: The sensitive columns, in the order of the values in ``joined``.
         domain: The domain table of this source; None where it has none.
         republished: The numbers of the columns of which either release publishes other values than its source has. Of these each promise
@@ -80,12 +78,6 @@ def units_at_risk_by_values(
 
     Args:
         database: Holds the tables of both releases and ``joined``.
-        promises: The requirements of both jobs.
-        store: Holds the domain table.
-        count_persons: Whether persons are counted.
-
-    Returns:
-        None where neither job requires l or t.
     """
     asked = promises.models_promised
     if not asked:
@@ -173,14 +165,11 @@ def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
     return nested
 
 
-def _plain(promised: Promised) -> dict[str, dict[str, Any]]:
+def _plain(promised: Any) -> Any:
     """Return promises without settings that are None, so that equal models compare as equal."""
-    return {section: {column: _said(one) for column, one in columns.items()} for section, columns in promised.items()}
-
-
-def _said(value: Any) -> Any:
-    """Return a setting without entries that are None."""
-    return {name: _said(one) for name, one in value.items() if one is not None} if isinstance(value, Mapping) else value
+    if not isinstance(promised, Mapping):
+        return promised
+    return {name: _plain(one) for name, one in promised.items() if one is not None}
 
 
 def _spec(kind: PrivacyKind, said: Any) -> Any:

@@ -67,10 +67,7 @@ class ComparedRecords:
 def compared_records(known: KnownRecords, release: str, disclose: Callable[[], Sequence[Disclosed]]) -> Iterator[ComparedRecords]:
     """Compare a release with earlier ones, raise if refused; yield results with the registry locked.
 
-    The registry stays locked, so that of two releases at once one knows of the other.
-
     Args:
-        release: The id of the release.
         disclose: Returns what the release discloses, by linking columns; not asked without a registry.
     """
     with open_registry(known.run.job) as registry:
@@ -89,12 +86,8 @@ def compared_records(known: KnownRecords, release: str, disclose: Callable[[], S
 def overlaps_of(records: KnownRecords, release: str, registry: ReleaseRegistry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
     """Return manifest fields on overlaps with earlier releases; raise ``OverlapError`` if the job refuses.
 
-    Raises ``OverlapError`` if the job refuses overlaps and one is unsafe, or no registry is open to find them.
-
     Args:
-        release: The id of the release.
         registry: The registry of the folder's jobs; None where none is open, so that no release is looked for.
-        joined: The earlier releases that its pseudonyms link it to.
     """
     job, source = records.run.job, records.source
     if registry is None:

@@ -66,7 +66,6 @@ class Head(FrozenModel):
     Attributes:
         key: Identifies the registry's secret.
         file: Name of the file with the digests; ``sha256`` of it.
-        releases: The releases that it holds.
         k: The smallest k that they promise.
     """
 
@@ -110,11 +109,6 @@ def family_of(job: Job, source: ChunkedSource, columns: Sequence[str], registry:
     Pseudonyms are equal where treatment and key or vault are. Settings count only where different values may get equal pseudonyms by
     design: these are joined under one name and settings alone. Encryption with other settings may give equal pseudonyms to different
     values by chance. These are counted as one person.
-
-    Args:
-        job: Says how the columns are treated.
-        source: Knows keys and vaults by their fingerprints.
-        registry: Keys the id.
     """
     specs, parts = {one.name: one.treatment for one in job.columns.pseudonyms}, []
     for name in columns:
@@ -128,8 +122,6 @@ def join_releases(run: Run, source: ChunkedSource, release: str, registry: Relea
     """Count people linked to earlier releases by pseudonym; write new indexes, pending until publication.
 
     Args:
-        release: The id of the release.
-        registry: The registry, locked.
         disclosed: What the release discloses, by linking columns.
     """
     if not disclosed:

@@ -195,10 +195,7 @@ class ReleaseRegistry:
         return whole
 
     def record_publication(self, entry: Registered) -> None:
-        """Write into the registry that the release was published, even if its folder is removed later.
-
-        It then counts even if its folder is moved or removed, because it may have been handed on.
-        """
+        """Write into the registry that the release was published, and so may have been handed on."""
         self._write(entry.model_copy(update={"published": True}))
 
     def _write(self, entry: Registered) -> None:
@@ -264,7 +261,6 @@ def remove_unneeded(job: Job, last: int | None, days: float | None) -> int:
     The key of digests, the registry of releases and the newest release's artefacts always stay.
 
     Args:
-        job: The job.
         last: Keep what this many of the newest releases need, ten at most.
         days: Keep what a run has used within so many days. Where both are given, what either keeps stays.
     """

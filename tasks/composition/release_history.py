@@ -117,16 +117,7 @@ def write_entry(
     parts: Sequence[KeptRecords],
     digested: Sequence[Kinds] | None,
 ) -> None:
-    """Write a release's history entry into the run folder, before publication, for later comparison.
-
-    It is written before the release is published, and counts only if the release is.
-
-    Args:
-        run: The run that made it.
-        persons: The persons of each class.
-        parts: Its records with their classes and digests.
-        digested: The columns of these digests.
-    """
+    """Write a release's history entry into the run folder, before publication, for later comparison."""
     job, recoded = run.job, run.recoded
     entry = Entry(
         release=manifest.release,
@@ -173,12 +164,7 @@ def last_entry(job: Job, store: Store) -> Entry | None:
 
 
 def forget_older(store: Store, most_releases: int = MOST_RELEASES) -> set[tuple[str, str]]:
-    """Delete all but the newest history entries; return (step, key) of each artefact still needed.
-
-    Args:
-        store: Of the run folder.
-        most_releases: How many releases are remembered.
-    """
+    """Delete all but the newest history entries; return (step, key) of each artefact still needed."""
     records = _newest_first(store)
     for record in records[most_releases:]:
         record.unlink(missing_ok=True)
@@ -202,13 +188,6 @@ def _newest_first(store: Store) -> list[Path]:
     return sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
 
-def people_files(persons: WrittenPersons, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return the files of a release's persons and of its classes; None if any is gone or none were kept."""
-    if not persons.people or not all(map(store.is_complete, (*persons.people, *persons.classes))):
-        return None
-    return list(map(store.path, persons.people)), list(map(store.path, persons.classes))
-
-
 def seal_of_release(release: str, store: Store) -> str:
     """Return the manifest seal that the run folder recorded for a release; empty if it has none."""
     entry = read_entry(release, store)
@@ -216,6 +195,8 @@ def seal_of_release(release: str, store: Store) -> str:
 
 
 def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
-    """Return the files of a release's persons and classes, by the history; None if unknown or not kept."""
+    """Return the files of a release's persons and classes, by the history; None if any is gone or unknown."""
     entry = read_entry(release, store)
-    return people_files(WrittenPersons(entry.people, entry.classes), store) if entry else None
+    if entry is None or not entry.people or not all(map(store.is_complete, (*entry.people, *entry.classes))):
+        return None
+    return list(map(store.path, entry.people)), list(map(store.path, entry.classes))

@@ -23,7 +23,7 @@ from schemas.release.evidence import PublishedFile
 from schemas.release.manifest import ClaimedLevels, published_qids
 from tasks.publication.outputs import fetched_files, scratch
 from tasks.recount.original import Original, normalised_relation
-from tasks.recount.people import COMBINATIONS, PeopleFiles, read_people
+from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.recount import count_additional, count_in_classes, recount, written_rows
 from tasks.recount.rows import exceeds_half_memory, have_wide_records, relation_with_values, types_of
 from tasks.recount.verdict import RecountBasis
@@ -263,7 +263,7 @@ def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact]
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         source, people = _read(store, records), class_persons.files(store)
         if people:
-            connection.execute(combinations_sql(source, [quote(name) for name in published_qids(job)], COMBINATIONS))
+            connection.execute(combinations_sql(source, [quote(name) for name in published_qids(job)]))
         return counts_to_text(count_additional(job, connection, source, people))
 
 

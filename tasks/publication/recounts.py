@@ -49,7 +49,7 @@ from tasks.publication.recount_calls import (
     run_requests,
 )
 from tasks.recount.original import Original
-from tasks.recount.recount import ReleaseCounts, recount_by, with_person_counts
+from tasks.recount.recount import ReleaseCounts, recount_by
 from tasks.recount.rows import WRONG_COLUMNS, ReleaseRows, Side
 from tasks.recount.spreads import models_counted, needs_source_values, source_values_relation
 from tasks.recount.verdict import CrossClassCounts, RecountBasis
@@ -329,4 +329,4 @@ class DistributedCounts(ReleaseCounts):
         for pairs in self._tasks.map_calls(count_persons_of, "persons", shares, pass_key=False):
             many.update({records: number for records, number in pairs})
         found = replace(persons, released=many.total(), most_records=records_of_k(many, k), records_of_one=max(many, default=0))
-        return replace(whole, counts=with_person_counts(whole.counts, found))
+        return replace(whole, counts=whole.counts.in_persons(found))

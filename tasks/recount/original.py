@@ -54,7 +54,7 @@ class Original(NamedTuple):
 
         A floating-point column may hold NaN, which names no person.
         """
-        return persons_in(job, self.columns)
+        return {name: pt.is_floating(kind) for name, kind in self.person_types(job).items()}
 
     def person_types(self, job: Job) -> dict[str, pa.DataType]:
         """Return the type of each quoted person column."""
@@ -62,7 +62,8 @@ class Original(NamedTuple):
 
     def type_of(self, column: str) -> pa.DataType:
         """Return the type of a column's values, whether or not they are encoded by a dictionary."""
-        return _plain_type(self.columns, column)
+        kind = self.columns.field(column).type
+        return kind.value_type if pt.is_dictionary(kind) else kind
 
 
 @contextmanager
@@ -86,10 +87,9 @@ def sources_at_hand(jobs: Mapping[str, Job]) -> Iterator[dict[str, Original | No
 
 
 def original_of(job: Job, store: Store | None = None) -> Original | None:
-    """Return a job's source as local files; None if missing, remote, a database, or not as the job says.
+    """Return what ``source_at_hand`` yields.
 
     Args:
-        job: The job.
         store: Gets the Parquet files that CSV and Arrow files are converted to. Without it there is no such source.
     """
     entry = FORMATS[job.source.format]
@@ -110,15 +110,15 @@ def original_of(job: Job, store: Store | None = None) -> Original | None:
     fields = [field for one in columns for field in one]
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
     whole = pa.schema(list({field.name: field for field in fields}.values()))
-    read = normalised_relation(job, relation_of_files(parts, same_columns=alike))
+    found = Original(normalised_relation(job, relation_of_files(parts, same_columns=alike)), whole, tuple(digests))
     if job.columns.most_records is None or not {*job.columns.person} <= {*whole.names}:
-        return Original(read, whole, tuple(digests))
+        return found
     numbered = [
         (normalised_relation(job, relation_of_files([part], with_row_numbers=True)), digest)
         for part, digest in zip(parts, digests, strict=True)
     ]
-    bounded = bounded_sql(numbered, persons_in(job, whole), fingerprint_of(sorted(digests)), job.columns.most_records)
-    return Original(bounded, whole, tuple(digests), source_relation=read)
+    bounded = bounded_sql(numbered, found.persons(job), fingerprint_of(sorted(digests)), job.columns.most_records)
+    return found._replace(relation=bounded, source_relation=found.relation)
 
 
 def _parquet(job: Job, file: Located, store: Store | None) -> Path:
@@ -131,16 +131,6 @@ def _parquet(job: Job, file: Located, store: Store | None) -> Path:
     with while_stable(file.path, file.name, file.stat):
         path: Path = convert(job, file, store).path
     return path
-
-
-def persons_in(job: Job, columns: pa.Schema) -> dict[str, bool]:
-    """Return the quoted person columns of a source as keys, with True for floating-point ones."""
-    return {quote(name): pt.is_floating(_plain_type(columns, name)) for name in job.columns.person}
-
-
-def _plain_type(columns: pa.Schema, column: str) -> pa.DataType:
-    kind = columns.field(column).type
-    return kind.value_type if pt.is_dictionary(kind) else kind
 
 
 def normalised_relation(job: Job, read: str) -> str:
@@ -193,10 +183,7 @@ def fetch_columns(connection: duckdb.DuckDBPyConnection, statement: str) -> dict
 
 
 def with_source_types(values: pa.Array, original: Original, column: str) -> pa.Array:
-    """Return timestamps with the source's unit and time zone, which DuckDB drops; else the given values.
-
-    Values of other types are returned unchanged.
-    """
+    """Return timestamps with the source's unit and time zone, which DuckDB drops; else the given values."""
     if column not in original.columns.names or not pt.is_timestamp(values.type):
         return values
     given = original.type_of(column)
@@ -214,7 +201,6 @@ class ReleaseAndSource:
     """SQL relations and column types of a release and its source, and the columns to compare.
 
     Attributes:
-        rows: Of the release and of the source.
         unmasked: What the release is read as without the records that publish ``*`` in every quasi-identifier; ``release`` where none is so
             or all are.
         types: DuckDB's types of the source's columns.
@@ -228,21 +214,6 @@ class ReleaseAndSource:
     types: dict[str, str]
     published: dict[str, str]
     names: Sequence[str]
-
-    @property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """The DuckDB connection on which the relations of release and source can be read."""
-        return self.rows.connection
-
-    @property
-    def release(self) -> str:
-        """The SQL relation of the release."""
-        return self.rows.release
-
-    @property
-    def source(self) -> str:
-        """The SQL relation of the source."""
-        return self.rows.source
 
     @property
     def untreated_parts(self) -> list[DigestPart]:
@@ -300,13 +271,7 @@ class SourceFigures:
 
 
 def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
-    """Return a source's class sizes, number of persons, and records that ``most_records`` withholds.
-
-    Args:
-        job: The job that made it.
-        original: The source, as it was.
-        spill: Folder for DuckDB's spill files.
-    """
+    """Return a source's class sizes, number of persons, and records that ``most_records`` withholds."""
     with connect(job, spill, last=True) as connection:
         names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)
         grouped = f"(SELECT count(*) AS records FROM {original.relation} GROUP BY {names})"

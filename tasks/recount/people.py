@@ -25,10 +25,12 @@ from core.recount.joined_columns import (
 )
 from core.recount.linked import LinkCount, accepts_linking, linked_sql, person_pseudonyms_sql, pseudonyms_are_persons, published_rows_sql
 from core.recount.people import (
+    HELD,
     PersonCount,
     classed_persons_sql,
     combinations_sql,
     holders_sql,
+    one_value_sql,
     people_sql,
     person_values_sql,
     persons_of_source_sql,
@@ -36,7 +38,6 @@ from core.recount.people import (
     source_pairs_sql,
     unexpected_values_sql,
 )
-from core.recount.spreads import one_value_sql
 from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.figures import KINDS, Kind
@@ -44,8 +45,6 @@ from schemas.release.manifest import published_qids
 from tasks.recount.original import Original
 from tasks.recount.rows import ReleaseRows
 from tasks.store.database import literal, quote
-
-COMBINATIONS, HELD = "combinations", "held"
 
 PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
 """The files of a release's persons, and those of its classes.
@@ -59,18 +58,14 @@ pseudonyms as ``link_0`` …. Files of classes have a row for each class with it
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
     """Return person counts of classes; leave tables ``combinations`` and ``held`` in the database.
 
-    The persons' values are then in the database, for ``values_of_people``.
-
     Args:
-        job: Says what a class must reach, and which values are promised something of.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
-        files: Where the persons are.
     """
-    connection.execute(combinations_sql(source, qids, COMBINATIONS))
+    connection.execute(combinations_sql(source, qids))
     values = [f"p.value_{number}" for number in range(len(person_values_known(job, files)))]
     connection.execute(holders_sql(_classed(files, qids), values, HELD))
-    [row] = connection.execute(people_sql(COMBINATIONS, HELD, len(values), job.privacy.k)).fetchall()
+    [row] = connection.execute(people_sql(len(values), job.privacy.k)).fetchall()
     return PersonCount(*row)
 
 
@@ -84,16 +79,11 @@ def person_values_known(job: Job, files: PeopleFiles) -> list[str]:
 
 
 def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
-    """Return by sensitive column the classes, and their records, whose persons share one value.
-
-    Args:
-        connection: The database, in which persons were counted.
-        files: Where the persons are.
-    """
+    """Return by sensitive column the classes, and their records, whose persons share one value."""
     counted = {}
     for column in person_values_known(job, files):
         if column in job.columns.sensitive:
-            [(classes, records)] = connection.execute(one_value_sql(COMBINATIONS, HELD, _value(job, column))).fetchall()
+            [(classes, records)] = connection.execute(one_value_sql(_value(job, column))).fetchall()
             counted[column] = int(classes), int(records)
     return counted
 
@@ -106,21 +96,16 @@ def count_linked(
     A set is that of all records of one person or pseudonym, for each group of pseudonyms that link records.
 
     Args:
-        job: Names the persons and the pseudonyms.
-        connection: The database, in which persons were counted where they are known.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
-        files: Where the persons are, if they are known.
     """
     columns, known = job.columns, files if job.columns.person and files and _has_links(files) else None
     if columns.links and not known:
-        connection.execute(combinations_sql(source, qids, COMBINATIONS))
+        connection.execute(combinations_sql(source, qids))
     counted = []
     for one in columns.links:
         owners = person_pseudonyms_sql(_classed(known, qids), [columns.linking.index(name) for name in one]) if known else ""
-        statement = linked_sql(
-            source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, unlinked_are_persons=not columns.person
-        )
+        statement = linked_sql(source, qids, [quote(name) for name in one], job.privacy.k, owners, unlinked_are_persons=not columns.person)
         [row] = connection.execute(statement).fetchall()
         counted.append(LinkCount(one, known is not None or pseudonyms_are_persons(job, one), *row))
     return (*counted, *_joined_columns(job, connection, source, qids, known))
@@ -136,7 +121,7 @@ def _joined_columns(
         columns = list(dict.fromkeys(name for one in group for name in one))
         owners = person_pseudonyms_sql(_classed(known, qids), [linking.index(name) for name in columns]) if known else ""
         links = [link_sql(job, one, [f"link_{columns.index(name)}" for name in one], kinds[one]) for one in group]
-        published = published_rows_sql(source, qids, COMBINATIONS, [f"s.{quote(name)}::VARCHAR" for name in columns])
+        published = published_rows_sql(source, qids, [f"s.{quote(name)}::VARCHAR" for name in columns])
         connection.execute(joined_rows_sql(published, owners, links))
         for statement in alike_at_once_sql(len(links)):
             connection.execute(statement)
@@ -192,7 +177,7 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
 
 
 def _classed(files: PeopleFiles, qids: Sequence[str]) -> str:
-    return classed_persons_sql(COMBINATIONS, *read_people(files), len(qids))
+    return classed_persons_sql(*read_people(files), len(qids))
 
 
 def not_counted(columns: Sequence[str], because: str) -> list[str]:
@@ -211,12 +196,10 @@ def unexpected_values(connection: duckdb.DuckDBPyConnection, job: Job, source: s
     """Return how many classes have other values of a column than their persons, by ``count_people``.
 
     Args:
-        connection: The database, in which they were counted.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
-        column: The sensitive column.
     """
-    statement = unexpected_values_sql(source, qids, quote(column), COMBINATIONS, HELD, _value(job, column))
+    statement = unexpected_values_sql(source, qids, quote(column), _value(job, column))
     [(unexpected,)] = connection.execute(statement).fetchall()
     return int(unexpected)
 
@@ -226,13 +209,13 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
 
     Each value of a person in a class occurs once.
     """
-    return person_values_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
+    return person_values_sql(_value(job, column)), ["combination"], _value(job, column)
 
 
 def persons_by_value_sql(job: Job, column: str, original: Original | None) -> str:
     """Return SQL that counts persons by a column's value, in the source or, without, in table ``held``."""
     if original is None:
-        return source_counts_sql(source_pairs_sql(HELD, _value(job, column)))
+        return source_counts_sql(source_pairs_sql(_value(job, column)))
     return source_counts_sql(
         persons_of_source_sql(original.relation, original.persons(job), quote(column)), original.relation, quote(column)
     )
@@ -250,15 +233,7 @@ Counts = dict[Kind, TogetherCount]
 def columns_to_combine(
     published: Sequence[str], qids: Sequence[str], sensitive: Sequence[str], pseudonyms: Sequence[str]
 ) -> dict[Kind, list[str]]:
-    """Return by kind (insensitive, sensitive, pseudonyms) the published columns whose combinations count.
-
-    Columns of no other kind are insensitive.
-
-    Args:
-        published: The columns of the files.
-        sensitive: The sensitive ones.
-        pseudonyms: Those that are published in the place of identifiers.
-    """
+    """Return by kind (insensitive, sensitive, pseudonyms) the published columns whose combinations count."""
     known = {*qids, *sensitive, *pseudonyms}
     kinds: dict[Kind, list[str]] = {
         "insensitive": [name for name in published if name not in known],
@@ -276,14 +251,7 @@ def columns_of_job(job: Job, rows: ReleaseRows) -> dict[Kind, list[str]]:
 
 
 def count_combinations(rows: ReleaseRows, columns: Mapping[Kind, Sequence[str]], qids: Sequence[str], k: int) -> Counts:
-    """Return, by kind of columns, how many records have a combination that is unique or below k.
-
-    Args:
-        rows: Of the release.
-        columns: The columns that are counted together, by kind.
-        qids: Names of the published quasi-identifiers.
-        k: What a class must reach.
-    """
+    """Return, by kind of columns, how many records have a combination that is unique or below k."""
     release, labels = rows.release, [quote(name) for name in qids]
     asked = {kind: combined_groups(release, [quote(name) for name in names], labels) for kind, names in columns.items()}
     rows.expect("release", list(asked.values()))
@@ -299,10 +267,6 @@ def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, f
 
     Kinds are insensitive and sensitive columns and pseudonyms, each counted alone and with the labels of QIDs. The table ``combinations``
     must have those labels. Nothing is counted where the job names no persons, or the files lack what their records publish.
-
-    Args:
-        connection: The database, in which the combinations of labels were put in a table.
-        files: Where the persons are, if they are known.
     """
     if not files or not job.columns.person:
         return {}
@@ -321,13 +285,7 @@ def count_person_combinations(job: Job, connection: duckdb.DuckDBPyConnection, f
 def combined_pairs(
     records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
 ) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
-    """Return records' or persons' combination counts, as k counts, and faults where the two disagree.
-
-    Args:
-        records: Counted in records.
-        people: Counted in persons, of the same kinds.
-        by_people: Whether k counts persons.
-    """
+    """Return records' or persons' combination counts, as k counts, and faults where the two disagree."""
     if not by_people:
         return records, []
     unexpected = [kind for kind, one in people.items() if kind not in records or records[kind].shape != one.shape]

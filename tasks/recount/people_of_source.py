@@ -26,7 +26,7 @@ from core.recount.coverage import count_covered_rows
 from core.recount.groups import normalised_source_sql
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, read_labels
-from core.recount.labels.value_scales import value_scale
+from core.recount.labels.value_scales import is_text_type, value_scale
 from core.recount.people import (
     NOBODY,
     classes_sql,
@@ -43,15 +43,13 @@ from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, re
 from tasks.recount.people import PeopleFiles, read_people
 from tasks.recount.published_labels import PublishedLabels, expect_labels, label_texts, qid_labels, way_of
 from tasks.recount.published_values import published_source
-from tasks.recount.rows import RowsInOneDatabase
+from tasks.recount.rows import JOINED_COLUMNS, RowsInOneDatabase
 from tasks.release.files import Csv, relation_of
 from tasks.source.locations import relation_of_files
 from tasks.store.database import connect, literal, lower_memory_limit, quote
 
-MOST_JOINED = 16
-"""Quasi-identifiers that one statement looks up: each join wants memory for every thread."""
 OVERLAPPING = "labels overlap, so that they do not say which class a record of the source is in"
-MANY = f"there are more than {MOST_JOINED} quasi-identifiers"
+MANY = f"there are more than {JOINED_COLUMNS} quasi-identifiers"
 SINGLE = "records that belong to a class, or to the masked ones, may have been withheld"
 LACKING = "its classes do not hold the records that the source has for them"
 
@@ -76,12 +74,9 @@ def people_of_source(
     """Write the persons of each class, found in the source, to ``folder``; return files or a reason.
 
     Args:
-        job: Names the persons.
-        files: The data files.
-        layout: How CSV files are read.
-        original: The source that they were made of.
+        original: The source that the data files were made of.
         claim: The levels that their labels are said to be of.
-        folder: Folder for the persons' files, readable by its owner alone.
+        folder: For the persons' files, readable by its owner alone.
     """
     if unknown := _unknown(job, claim):
         return PeopleOfSource(because=unknown)
@@ -102,7 +97,7 @@ def people_of_source(
 
 def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
     """Return the reason why the persons of classes cannot be known from the source; empty if they can."""
-    if len(job.columns.quasi_identifiers) > MOST_JOINED:
+    if len(job.columns.quasi_identifiers) > JOINED_COLUMNS:
         return MANY
     one_level = claim is not None and not claim.starred and all(len(levels) == 1 for levels in claim.levels.values())
     return "" if one_level else OVERLAPPING
@@ -110,7 +105,7 @@ def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
 
 def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels], original: Original, folder: Path) -> PeopleOfSource:
     """Find the persons of each class where each value has at most one label; write them to files."""
-    connection, masked = sides.connection, sides.unmasked != sides.release
+    connection, masked = sides.rows.connection, sides.unmasked != sides.rows.release
     for one in labels:
         _own(connection, one)
     qids, persons = [quote(name) for name in published_qids(job)], original.persons(job)
@@ -120,7 +115,7 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
     connection.execute(
         source_persons_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, has_masked_records=masked)
     )
-    [(lacking, whole)] = connection.execute(mismatching_classes_sql(sides.release)).fetchall()
+    [(lacking, whole)] = connection.execute(mismatching_classes_sql(sides.rows.release)).fetchall()
     # The job may withhold single records of a published class.
     if (lacking and getattr(job.method, "linked", None) == "keep") or (masked and not whole):
         return PeopleOfSource(because=SINGLE)
@@ -160,17 +155,16 @@ def population_of(job: Job) -> Original | None:
             raise PopulationError.no_files(pattern)
         files += found
     try:
-        columns = pq.read_schema(files[0])
+        population = Original(relation_of_files([(file, ()) for file in dict.fromkeys(files)]), pq.read_schema(files[0]))
     except (pa.ArrowException, OSError):
         raise PopulationError.no_parquet() from None
-    if lacking := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in columns.names]:
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    if lacking := [name for name in names if name not in population.columns.names]:
         raise PopulationError.lacks(lacking)
     # Its texts are read as those of the source are, which labels are made of.
-    kinds = {qid.name: columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
-    plain = {name: kind.value_type if pt.is_dictionary(kind) else kind for name, kind in kinds.items()}
-    texts = [name for name, kind in plain.items() if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)]
-    steps = {quote(name): job.columns.normalised[name] for name in texts if name in job.columns.normalised}
-    return Original(normalised_source_sql(relation_of_files([(file, ()) for file in dict.fromkeys(files)]), steps), columns)
+    texts = [name for name in names if name in job.columns.normalised and is_text_type(population.type_of(name))]
+    steps = {quote(name): job.columns.normalised[name] for name in texts}
+    return population._replace(relation=normalised_source_sql(population.relation, steps))
 
 
 def count_in_population(
@@ -179,9 +173,6 @@ def count_in_population(
     """Return the population's rows, and classes by size and fitting rows; None without a population.
 
     Args:
-        job: Names the population.
-        connection: The database.
-        release: What it reads the data files as.
         people: Who is in the classes, to count persons; None to count records.
     """
     population = population_of(job)
@@ -211,10 +202,6 @@ def _class_sizes_sql(job: Job, release: str, people: PeopleFiles | None) -> str:
     """Return SQL of each published combination as ``label_0`` …, with records or persons as ``size``.
 
     A population has a row for each person. So a person of several records counts once.
-
-    Args:
-        job: Says which columns are published.
-        people: Who is in the classes; None where records are counted.
     """
     columns = ", ".join(f"{quote(name)} AS label_{number}" for number, name in enumerate(published_qids(job)))
     combinations = f"SELECT {columns}, count(*) AS size FROM {release} GROUP BY ALL"
@@ -245,12 +232,7 @@ def _fitted(job: Job, number: int, published: Sequence[pa.Array], held: pa.Array
         raise PopulationError.lacks([qid.name])
     place = {text: position for position, text in enumerate(distinct)}
     found = held.dictionary_encode()
-    order = np.append(axis.positions[_ranks(found.dictionary, values)], len(values))
+    ranks = pc.index_in(found.dictionary, values).to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.append(axis.positions[ranks], len(values))
     codes = found.indices.fill_null(len(found.dictionary)).to_numpy().astype(np.int64)
     return np.array([place[text] for text in texts], np.int64), spans, order[codes]
-
-
-def _ranks(entries: pa.Array, values: pa.Array) -> NDArray[np.int64]:
-    """Return the rank of each entry among all values, ascending, shape (entries,)."""
-    ranks: NDArray[np.int64] = pc.index_in(entries, values).to_numpy(zero_copy_only=False).astype(np.int64)
-    return ranks

@@ -66,12 +66,6 @@ class PublishedLabels:
         return self.source.nbytes + self.order.nbytes + (0 if self.owners is None else self.owners.nbytes)
 
     @property
-    def leaves_values(self) -> bool:
-        """Whether some value of the source has no label, where labels do not overlap."""
-        assert self.owners is not None
-        return bool((self.owners < 0).any())
-
-    @property
     def values_table(self) -> str:
         """The name of the SQL table of its values."""
         return f"values_{self.number}"
@@ -95,19 +89,15 @@ def expect_labels(job: Job, sides: ReleaseAndSource) -> None:
 def _groups(job: Job, sides: ReleaseAndSource, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
     """Return the groups of a quasi-identifier's values in the source and of its labels in the release."""
     labels = label_groups(sides.unmasked, tuple(map(quote, published_columns(job, qid))))
-    return value_groups(sides.source, quote(qid.name)), labels
+    return value_groups(sides.rows.source, quote(qid.name)), labels
 
 
 def qid_labels(job: Job, sides: ReleaseAndSource, number: int, claim: ClaimedLevels | None = None) -> PublishedLabels:
     """Create a QID's tables ``values_<number>`` and ``labels_<number>``; return what its labels cover.
 
     Labels of no claimed level are not refused: the result is then not ``claimed``, and they are read in any form.
-
-    Args:
-        number: The position.
-        claim: The levels that the labels are said to be of, if they are of any.
     """
-    qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.connection
+    qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.rows.connection
     columns = tuple(map(quote, published_columns(job, qid)))
     sought, published = _groups(job, sides, qid)
     connection.execute(values_sql(rows.grouped("source", sought), f"values_{number}"))
@@ -132,14 +122,10 @@ def labels_of_levels(
 ) -> tuple[NDArray[np.int64], Spans] | None:
     """Return value positions and label spans by the claimed levels; None if a label is of none of them.
 
-    Args:
-        qid: The quasi-identifier.
-        values: Its values in the source, ascending, a null last if there is one.
-        columns: What is published.
-        claim: Says the levels.
+    None is returned too where there are no such levels.
 
-    Returns:
-        The position of each value, and the labels' spans; None where there are no such levels, or a label is of none of them.
+    Args:
+        values: The quasi-identifier's values in the source, ascending, a null last if there is one.
     """
     above = level_makers(qid.name, qid.hierarchy, values, job.folder)
     said = claim.levels[qid.name] or range(len(above) + 1)
@@ -147,7 +133,7 @@ def labels_of_levels(
         return None
     claims = [match_level_labels(above[level - 1](), columns) if level else match_value_labels(values, columns) for level in said]
     # Where all records look masked, none was set apart.
-    starred = claim.starred or (job.suppression.masks and sides.unmasked == sides.release)
+    starred = claim.starred or (job.suppression.masks and sides.unmasked == sides.rows.release)
     return claimed_spans(claims, _stars(columns) if starred else np.zeros(len(columns[0]), np.bool_))
 
 

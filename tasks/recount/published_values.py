@@ -19,11 +19,10 @@ from core.recount.labels.published_values import (
     ValuePublication,
     as_column,
     counted_at_sql,
-    is_numeric_type,
     plain_values,
     publication_of,
 )
-from core.recount.labels.value_scales import is_text_type
+from core.recount.labels.value_scales import is_numeric_type, is_text_type
 from core.recount.people import person_condition_sql
 from core.recount.truth import label_groups, untreated_values_sql
 from schemas.errors.base import counted
@@ -36,7 +35,7 @@ from schemas.release.manifest import MASK, has_class_ranges, published_columns, 
 from tasks.recount.original import Original, fetch_columns, with_source_types
 from tasks.recount.people import PeopleFiles, person_values_known, read_people
 from tasks.recount.published_labels import label_texts, way_of
-from tasks.recount.rows import FLOATING, ReleaseRows, relation_with_values
+from tasks.recount.rows import FLOATING, ReleaseRows
 from tasks.store.database import quote
 
 DIGITS = 6
@@ -58,10 +57,6 @@ class PublishedSource:
     figures: dict[str, ColumnPublication] = field(default_factory=dict)
     joins: Sequence[str] = ()
     columns: Sequence[str] = ()
-
-    def relation_of(self, connection: duckdb.DuckDBPyConnection, relation: str) -> str:
-        """Return SQL of a relation with published values in place of its own; many columns as a table."""
-        return relation_with_values(connection, relation, self.columns, self.joins)
 
 
 class UnitRelation(NamedTuple):
@@ -85,8 +80,6 @@ def published_source(job: Job, rows: ReleaseRows, original: Original, units: Uni
     """Compute the source's published values; make ``rows`` read them, and return source and losses.
 
     Args:
-        job: Says how columns are published.
-        original: The source.
         units: Who has which value, where the source alone does not say it.
     """
     if not job.columns.ways:
@@ -184,9 +177,6 @@ def few_people_faults(connection: duckdb.DuckDBPyConnection, job: Job, release: 
     """Return faults for columns under ``publish: shared`` with values of fewer than k people.
 
     Args:
-        connection: The database.
-        job: Says which columns these are.
-        release: What the files are read as.
         people: Where the persons of the release are; without them, of jobs that name persons, nothing is counted.
     """
     k, faults = job.privacy.k, list[str]()
@@ -222,7 +212,6 @@ def column_losses(job: Job, rows: ReleaseRows, original: Original) -> dict[str, 
     """Return by name the information loss of each quasi-identifier that the source has.
 
     Args:
-        rows: Of the release.
         original: Has the types of the source's columns; none of its values is looked at.
     """
     known = set(original.columns.names)

@@ -12,7 +12,6 @@ import duckdb
 
 from core.recount.classes import Recount, manifest_faults, recount_sql, risk_of_files
 from core.recount.linked import link_faults
-from core.recount.people import PersonCount
 from core.recount.shares import ShareClasses
 from schemas.errors.base import VerificationError, counted, verb_of
 from schemas.job.job import Job
@@ -40,18 +39,11 @@ class ReleaseCounts(ABC):
 
     @abstractmethod
     def classes(self, original: Original | None) -> ShareClasses:
-        """Return the class counts of the release: sizes, persons and sensitive values.
-
-        Args:
-            original: The source as it is published, if it is at hand.
-        """
+        """Return the class counts of the release: sizes, persons and sensitive values."""
 
     @abstractmethod
     def additional(self) -> CrossClassCounts:
-        """Return linked persons, population rows and column combinations, counted after ``classes``.
-
-        It is called after ``classes``.
-        """
+        """Return linked persons, population rows and column combinations, counted after ``classes``."""
 
     def control_faults(self, _found: Recount) -> list[str]:
         """Return faults if the counts do not cover each record once; none by default."""
@@ -96,18 +88,10 @@ def recount(
 ) -> Recount:
     """Recount data files and check them by job and any source; return counts, raise on any fault.
 
-    A release that fails a check is refused.
-
     Args:
-        job: All that is known.
-        files: The written files.
-        spill: Folder for DuckDB's spill files.
-        release_name: How the release is called in a message.
         original: The source: of its records those of the files must be, from its distribution t-closeness is measured, and pseudonyms are
             compared with its identifiers. Without it only the files themselves are counted.
-        layout: How CSV files are read.
         people: Where the persons of the classes are, for jobs that name them; without them k is of records, and that is said.
-        basis: What else is known of the release.
     """
     with written_rows(job, files, spill, release_name, layout, last=True) as (connection, source, faults):
         if faults:
@@ -122,11 +106,7 @@ def recount_by(job: Job, counts: ReleaseCounts, release_name: str, original: Ori
     """Check given counts of a release by job and source; return the recount, raise on any fault.
 
     Args:
-        job: All that is known.
-        counts: Counts of the release.
-        release_name: How it is called in a message.
         original: The source as it is, if it is at hand.
-        basis: What else is known of the release.
     """
     published = published_source(job, counts.rows, original) if original and not basis.unproved else None
     original = published.original if published else original
@@ -145,8 +125,6 @@ def written_rows(
     """Yield a DuckDB connection, the SQL relation of data files, and their columns' faults as sentences.
 
     Args:
-        spill: Folder for DuckDB's spill files.
-        release_name: How the release is called in a message.
         last: As for ``connect``.
     """
     faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
@@ -172,16 +150,13 @@ def count_in_classes(
     """Return sizes, persons and sensitive values of the classes of records in one database.
 
     Args:
-        connection: The database.
         source: What it reads the data files as, or a share of their records.
-        people: Where the persons of the classes are, or of these.
-        original: Has the types of the source's columns.
         whole_of: As for ``count_spreads``.
     """
     qids = [quote(name) for name in published_qids(job)]
     counts = count_classes(connection, source, published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
     if people and job.columns.person:
-        counts = with_person_counts(counts, count_people(connection, job, source, qids, people))
+        counts = counts.in_persons(count_people(connection, job, source, qids, people))
         counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
     # Whoever is not counted has values that are not: then only which there are is known.
     spreads, unexpected = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
@@ -193,8 +168,6 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
 
     Args:
         connection: The database, with the table of combinations where persons are counted.
-        source: What it reads all records as.
-        people: Who is in the classes, for jobs that name persons.
     """
     together = count_person_combinations(job, connection, people)
     linked = count_linked(job, connection, source, [quote(name) for name in published_qids(job)], people)
@@ -202,11 +175,6 @@ def count_additional(job: Job, connection: duckdb.DuckDBPyConnection, source: st
     named = bool(job.columns.person)
     population = None if named and not people else count_in_population(job, connection, source, people if named else None)
     return CrossClassCounts(linked, population, together, tuple(few_people_faults(connection, job, source, people)))
-
-
-def with_person_counts(classes: Recount, persons: PersonCount) -> Recount:
-    """Return a copy of a recount whose class sizes and failures by k are those of persons."""
-    return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 
 def count_classes(
@@ -218,16 +186,7 @@ def count_classes(
     *,
     by_qid: bool = False,
 ) -> Recount:
-    """Return a recount of classes by records: sizes, failing ones, and those of one sensitive value.
-
-    Args:
-        connection: The database.
-        source: What DuckDB reads them as.
-        columns: Names of the published QID columns.
-        k: What a class must reach.
-        sensitive: Names of the columns of which classes with one value are counted too.
-        by_qid: Whether the records with ``*`` are counted for each column too.
-    """
+    """Return a recount of classes by records: sizes, failing ones, and those of one sensitive value."""
     qids, values = ([*map(quote, names)] for names in (columns, sensitive))
     statement = recount_sql(source, qids, k, by_qid=by_qid, sensitive=values)
     [row] = connection.execute(statement).fetchall()
@@ -248,11 +207,6 @@ def verify_against(
     """Verify a release by job and given source; return recount and manifest, None without one; or raise.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
-
-    Args:
-        release: The folder.
-        original: The source, if it is at hand.
-        people: Where the run folder keeps its persons, if it does.
     """
     files, manifest = data_files(release), read_manifest(release)
     faults = file_faults(release, files, manifest.files) if manifest else []

@@ -22,7 +22,7 @@ from tasks.release.files import partition_of
 
 Side = Literal["release", "source"]
 JOINED_COLUMNS = 16
-"""Columns at most whose published values one statement joins to the source."""
+"""Columns at most that one statement joins: each join wants memory for every thread, and there may be hundreds of columns."""
 
 
 class ReleaseRows(ABC):
@@ -40,10 +40,7 @@ class ReleaseRows(ABC):
 
     @abstractmethod
     def grouped(self, side: Side, groups: Groups) -> str:
-        """Count grouped rows of release or source; return SQL of a relation, one row per group.
-
-        Each group occurs once.
-        """
+        """Count grouped rows of release or source; return SQL of a relation, one row per group."""
 
     def expect(self, _side: Side, _groups: Sequence[Groups]) -> None:
         """Announce groups that will be counted, so that one scan can serve all; do nothing by default."""
@@ -58,7 +55,6 @@ class ReleaseRows(ABC):
         """Make all later counts read published values, by SQL expressions and joins with these tables.
 
         Args:
-            tables: Tables that are joined, by name.
             expressions: As for ``core.recount.groups.with_replaced_values_sql``.
         """
 
@@ -122,10 +118,8 @@ def relation_with_values(
     Every join holds buffers for each thread. So of many columns a few are replaced at a time, in tables that may spill.
 
     Args:
-        connection: Reads the source and has what is joined.
         source: As for ``core.recount.groups.with_replaced_values_sql``.
         expressions: As there.
-        join_clauses: As there, one of each column.
     """
     if len(expressions) <= JOINED_COLUMNS:
         return with_replaced_values_sql(source, expressions, join_clauses)
@@ -159,7 +153,6 @@ def have_wide_records(job: Job, files: Sequence[Path]) -> bool:
     """Return whether all threads reading whole Parquet records would exceed half the job's memory.
 
     Args:
-        job: Gives memory and threads.
         files: The data files, of which one has row groups like another.
     """
     if files[0].suffix != ".parquet":
@@ -170,11 +163,7 @@ def have_wide_records(job: Job, files: Sequence[Path]) -> bool:
 
 
 def exceeds_half_memory(job: Job, largest: int, column_count: int) -> bool:
-    """Return whether all threads reading whole records would take over half of the job's memory.
-
-    Args:
-        largest: Bytes of the largest row group.
-    """
+    """Return whether all threads reading row groups of ``largest`` bytes would exceed half the memory."""
     threads = job.threads or len(os.sched_getaffinity(0))
     return bool(threads * (HELD * largest + BUFFERS * column_count) > job.memory // 2)
 
@@ -185,16 +174,22 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
     for path in files:
         folders = [name for name, *_ in partition_of(path)]
         try:
-            names = pq.read_schema(path).names
-            faults += column_faults(job, [*names, *folders])
-            if folders != job.output.partition_by or set(folders) & set(names):
-                faults.append("a data file is not in the folders that output.partition_by asks for")
-            expected = [name for name in _expected(job, names) if name not in folders]
-            if not faults:
-                text = published_qids(job) if job.suppression.as_text else []
-                faults += _unexpected(pq.read_schema(path), expected, text)
+            schema = pq.read_schema(path)
         except (OSError, pa.ArrowException):
             faults.append("a data file cannot be read as Parquet")
+            continue
+        names = schema.names
+        faults += column_faults(job, [*names, *folders])
+        if folders != job.output.partition_by or set(folders) & set(names):
+            faults.append("a data file is not in the folders that output.partition_by asks for")
+        if faults:
+            continue
+        # A masked column is text.
+        text = [name for name in published_qids(job) if job.suppression.as_text and name in names]
+        if names != [name for name in _expected(job, names) if name not in folders] or not all(
+            is_text_type(schema.field(name).type) for name in text
+        ):
+            faults.append(WRONG_COLUMNS)
     # Once each, however many files have it.
     return list(dict.fromkeys(faults))
 
@@ -212,9 +207,3 @@ def read_column_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: 
 def _expected(job: Job, names: Sequence[str]) -> list[str]:
     qids, payload = published_qids(job), published_payload(job)
     return [*qids, *([name for name in names if name not in qids] if payload is None else payload)]
-
-
-def _unexpected(schema: pa.Schema, columns: Sequence[str], text: Sequence[str]) -> list[str]:
-    """Return a fault if a file's columns or their order differ, or a masked column is not text."""
-    wrong = [name for name in text if name in schema.names and not is_text_type(schema.field(name).type)]
-    return [WRONG_COLUMNS] if schema.names != columns or wrong else []

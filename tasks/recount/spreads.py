@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -30,11 +29,6 @@ def make_source_distribution(
     """Create table ``whole`` of a column's values, records, ranks, groups; return the number of levels.
 
     Args:
-        job: Says where files of hierarchies are.
-        connection: The database.
-        column: The sensitive column.
-        along: The hierarchy of the distance, if it has one.
-        original: Has the column's type.
         value_counts: What the database reads the column's values with their records as.
     """
     # A null last, where the ordered distance has it.
@@ -73,9 +67,7 @@ def uncounted_without_source(job: Job, of_table: str = "", *, by_people: bool) -
     """Return a sentence for each promise that cannot be counted because the source is lacking.
 
     Args:
-        job: Says what is promised.
         of_table: Follows the name of a column, as " of 'visits'" does.
-        by_people: Whether the people of the classes were counted.
     """
     told = []
     for kind, column, _ in models_counted(job, by_people=by_people):
@@ -100,11 +92,7 @@ def count_spreads(
 ) -> tuple[tuple[ShareSpread, ...], dict[str, int]]:
     """Return by promise the classes that break it, and by column those with values its persons lack.
 
-    Unexpected are values that the counted persons do not hold.
-
     Args:
-        job: Says what is promised.
-        connection: The database.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published QID columns.
         original: Has the types of the source's columns. Without it, or if the release was made of another source, what is measured from
@@ -115,21 +103,40 @@ def count_spreads(
     unexpected = {column: unexpected_values(connection, job, source, qids, column) for column in job.privacy.columns} if by_people else {}
     spreads, with_source = [], has_source(original)
     for kind, column, spec in models_counted(job, by_people=by_people, with_source=with_source):
-        relation, classed, value = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
-        types, whole = original or Original("", pa.schema([])), ""
+        classed = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
         if needs_source_values(kind, by_people=by_people):
             # Read once: it may take all of the source.
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS FROM {whole_of(column)}")
-            whole = EVERYWHERE
-        levels = make_source_distribution(job, connection, column, spec.hierarchy, types, whole) if kind.of_whole else 0
-        one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
-        if by_people and kind.held is not None and (with_source or not kind.held_of_source):
-            nulls = kind.of_whole or spec.nulls == "value"
-            statement = holder_classes_sql(relation, value, kind.held(spec), whole, counts_nulls=nulls)
-            [(held,)] = connection.execute(statement).fetchall()
-            one = replace(one, broken_by_holders=int(held))
-        spreads.append(one)
+        holders = by_people and (with_source or not kind.held_of_source)
+        spreads.append(count_spread(job, connection, (kind, column, spec), classed, original, with_holders=holders))
     return tuple(spreads), unexpected
+
+
+def count_spread(
+    job: Job,
+    connection: duckdb.DuckDBPyConnection,
+    promise: tuple[PrivacyKind, str, Any],
+    classed: tuple[str, list[str], str],
+    original: Original | None,
+    *,
+    with_holders: bool,
+) -> ShareSpread:
+    """Return how many classes break one promise; reads table ``everywhere`` if it ``needs_source_values``.
+
+    Args:
+        promise: Kind, column and settings.
+        classed: What values are read from, the columns that make a class there, and the column of the value.
+        with_holders: Whether the classes are counted too in which too many persons hold one value.
+    """
+    (kind, column, spec), (relation, classes, value) = promise, classed
+    types = original or Original("", pa.schema([]))
+    levels = make_source_distribution(job, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
+    [(failing, every, worst)] = connection.execute(kind.statement(relation, classes, value, spec, levels)).fetchall()
+    held = 0
+    if with_holders and kind.held is not None:
+        nulls = kind.of_whole or spec.nulls == "value"
+        [(held,)] = connection.execute(holder_classes_sql(relation, value, kind.held(spec), EVERYWHERE, counts_nulls=nulls)).fetchall()
+    return ShareSpread(int(failing), int(every), None if worst is None else float(worst), int(held))
 
 
 def has_source(original: Original | None) -> bool:
@@ -138,10 +145,7 @@ def has_source(original: Original | None) -> bool:
 
 
 def needs_source_values(kind: PrivacyKind, *, by_people: bool) -> bool:
-    """Return whether a promise compares classes with the distribution in the whole source.
-
-    That may be of records, or of the persons who hold each value.
-    """
+    """Return whether a promise compares classes with records or holders of values in the whole source."""
     return kind.of_whole or (by_people and kind.held is not None)
 
 
@@ -149,9 +153,7 @@ def source_values_relation(job: Job, rows: ReleaseRows, column: str, original: O
     """Return the SQL relation of a column's values with counts: source's if at hand, else release's.
 
     Args:
-        column: The sensitive column.
         original: The source; without it, or if the release was made of another one, the values of the release are taken.
-        by_people: Whether the people of the classes were counted.
     """
     whole = original if has_source(original) else None
     if by_people:
@@ -182,8 +184,3 @@ def model_faults(
     by_persons = models_counted(job, by_people=by_people)
     unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in by_persons or (unknown and kind.held)]
     return faults, measured, list(dict.fromkeys(unread))
-
-
-def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> ShareSpread:
-    [(failing, classes, worst)] = connection.execute(statement).fetchall()
-    return ShareSpread(int(failing), int(classes), None if worst is None else float(worst))

@@ -34,7 +34,6 @@ class StatedRecount(NamedTuple):
     """A recount by a manifest alone, None if too little is stated, and what was not counted.
 
     Attributes:
-        recount: Of the files; None where the manifest does not state enough.
         unverified: What of the promise was not counted, in sentences.
     """
 
@@ -46,10 +45,6 @@ def recount_stated(manifest: TablesManifest, release: Path, release_name: str) -
     """Recount by a manifest alone; return counts, None if too little is stated, and what was not counted.
 
     Keys, references, quasi-identifiers and k are those that the manifest states. Faults raise ``VerificationError``.
-
-    Args:
-        release: The folder.
-        release_name: How the release is called in a message.
     """
     unverified = (*_uncounted(manifest), NO_JOB)
     asked = _asked(manifest)
@@ -101,15 +96,11 @@ def _is_number(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def _linking(manifest: TablesManifest, table: str) -> list[str]:
-    """Return the columns of a table's key and references, each once, in the order of its files."""
-    references = [column for columns in manifest.references.get(table, {}) for column in column_list(columns)]
-    return list(dict.fromkeys([*manifest.key_columns.get(table, ()), *references]))
-
-
 def _column_faults(manifest: TablesManifest, table: str, files: Sequence[Path]) -> list[str]:
     """Return a fault if a table's files lack columns that the manifest states, or their order."""
-    stated, others = [*_linking(manifest, table), *manifest.tables[table].levels], {*manifest.tables[table].passthrough}
+    references = [column for columns in manifest.references.get(table, {}) for column in column_list(columns)]
+    linking = dict.fromkeys([*manifest.key_columns.get(table, ()), *references])
+    stated, others = [*linking, *manifest.tables[table].levels], {*manifest.tables[table].passthrough}
 
     def fits(names: Sequence[str]) -> bool:
         return names[: len(stated)] == stated and others <= {*names[len(stated) :]}

@@ -19,7 +19,6 @@ from core.recount.histories import (
     source_value_persons_sql,
     unit_persons_sql,
 )
-from core.recount.spreads import holder_classes_sql
 from schemas.errors.base import counted
 from schemas.job.identifiers import counts_people
 from schemas.job.job import Job
@@ -27,8 +26,8 @@ from schemas.relational.table_jobs import table_job
 from schemas.relational.tables_job import TablesJob
 from tasks.recount.original import Original
 from tasks.recount.published_values import PublishedSource, UnitRelation, published_source
-from tasks.recount.rows import RowsInOneDatabase
-from tasks.recount.spreads import make_source_distribution, models_counted, uncounted_without_source
+from tasks.recount.rows import RowsInOneDatabase, relation_with_values
+from tasks.recount.spreads import EVERYWHERE, count_spread, models_counted, uncounted_without_source
 from tasks.store.database import quote
 
 KEYS_OF_PERSONS = "keys_of_persons"
@@ -38,11 +37,7 @@ KEYS_OF_PERSONS = "keys_of_persons"
 def source_owners(
     job: TablesJob, originals: Mapping[str, Original | None], connection: duckdb.DuckDBPyConnection, tables: Mapping[str, ReadTable]
 ) -> dict[str, ReadTable]:
-    """Create tables of source rows with persons; return them by name, empty if unneeded or one is missing.
-
-    Returns:
-        The tables of the source as they are joined; nothing where no value is counted, or a source is not at hand.
-    """
+    """Create tables of source rows with persons; return them by name, empty if unneeded or one is missing."""
     if not any(table_job(job, table).privacy.columns or table_job(job, table).columns.ways for table in tables):
         return {}
     found = dict[str, ReadTable]()
@@ -68,18 +63,9 @@ def published_table(
 ) -> PublishedSource | None:
     """Return a table's source as published, changing ``source_rows``; None if it needs an absent source.
 
-    Orphans belong to no person.
-
-    Returns:
-        The source as it is published; None where nothing can be said, because another source is not at hand.
-
     Args:
         connection: The database; from here on the rows of ``source_rows`` have their values as they are published.
-        job: The table as a job of its own.
-        original: Its source.
-        read: The table as it is written.
         source_rows: Its source as it is joined; None where another source is not at hand.
-        key_types: Types of the columns of the unit's key.
     """
     if not job.columns.ways:
         return PublishedSource(original)
@@ -101,7 +87,8 @@ def published_table(
     holders = UnitRelation(f"({held})", keys or {quote(person): pa.int64()})
     published = published_source(job, RowsInOneDatabase(connection, read.relation, original.relation), original, holders)
     back = ", ".join([*(f"{column} AS {place}" for column, place in kept.items()), f"{quote(person)} AS person"])
-    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {published.relation_of(connection, owned)}')
+    made = relation_with_values(connection, owned, published.columns, published.joins)
+    connection.execute(f'CREATE TEMP TABLE "as published" AS SELECT {back} FROM {made}')
     connection.execute(f"DROP TABLE {row_person_table(source_rows)}")
     connection.execute(f'ALTER TABLE "as published" RENAME TO {row_person_table(source_rows)}')
     return published
@@ -119,9 +106,6 @@ def few_persons_faults(job: TablesJob, connection: duckdb.DuckDBPyConnection, ta
     return faults
 
 
-EVERYWHERE, VALUES = "everywhere", "values_of_persons"
-
-
 def value_faults(
     job: TablesJob,
     originals: Mapping[str, Original | None],
@@ -134,33 +118,26 @@ def value_faults(
     A history without a row of a table publishes no value of it, and is not asked.
 
     Args:
-        job: Says what is promised.
         originals: The sources. Where one is not available, what is measured from the source is not counted.
         connection: The database, with the persons of rows and the texts of histories.
-        tables: The written tables.
         source_rows: The sources with the person of each row, and their values as they are published; nothing where one is not at hand.
     """
     asked = {table: of_table for table in tables if (of_table := table_job(job, table)).privacy.columns}
     faults = []
     for table, of_table in asked.items():
-        for kind, column, spec in models_counted(of_table, by_people=True, with_source=bool(source_rows)):
-            quoted = '"' + column.replace('"', '""') + '"'
-            values = history_values_sql(tables[table], tables[job.tree.unit], quoted)
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE {VALUES} AS {values}")
-            everywhere = source_value_persons_sql(source_rows.get(table, tables[table]), quoted)
+        for promise in models_counted(of_table, by_people=True, with_source=bool(source_rows)):
+            kind, column, spec = promise
+            values = history_values_sql(tables[table], tables[job.tree.unit], quote(column))
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE values_of_persons AS {values}")
+            everywhere = source_value_persons_sql(source_rows.get(table, tables[table]), quote(column))
             connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS {everywhere}")
-            types = originals.get(table) or Original("", pa.schema([]))
-            levels = make_source_distribution(of_table, connection, column, spec.hierarchy, types, EVERYWHERE) if kind.of_whole else 0
-            [(failing, classes, _)] = connection.execute(kind.statement(VALUES, ["combination"], "value", spec, levels)).fetchall()
-            if failing:
-                faults.append(f"{failing:,} of {classes:,} histories {kind.broken(column, spec)}")
-            if kind.held is not None and (source_rows or not kind.held_of_source):
-                nulls = kind.of_whole or spec.nulls == "value"
-                [(held,)] = connection.execute(
-                    holder_classes_sql(VALUES, "value", kind.held(spec), EVERYWHERE, counts_nulls=nulls)
-                ).fetchall()
-                if held:
-                    faults.append(f"in {held:,} of {classes:,} histories too many persons hold the same value of '{column}' ({table})")
+            classed, holders = ("values_of_persons", ["combination"], "value"), bool(source_rows) or not kind.held_of_source
+            one = count_spread(of_table, connection, promise, classed, originals.get(table), with_holders=holders)
+            of_histories = f"of {one.classes:,} histories"
+            if one.failing:
+                faults.append(f"{one.failing:,} {of_histories} {kind.broken(column, spec)}")
+            if one.broken_by_holders:
+                faults.append(f"in {one.broken_by_holders:,} {of_histories} too many persons hold the same value of '{column}' ({table})")
     return faults
 
 

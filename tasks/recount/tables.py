@@ -1,7 +1,4 @@
-"""Recount of a release's written tables, which refuses a release that breaks the job's promise.
-
-It knows the job and the sources alone.
-"""
+"""Recount of a release's written tables, which refuses a release that breaks the job's promise."""
 
 from __future__ import annotations
 
@@ -54,8 +51,6 @@ class WrittenTables:
     """The files of a release of several tables, with their job, sources and stated levels.
 
     Attributes:
-        job: All that is known.
-        files: The data files of each table.
         originals: The source of each table; None where it is not at hand.
         levels: The level of each quasi-identifier that the release says, by table; empty or None where it says nothing.
     """
@@ -85,11 +80,6 @@ def table_as_read(
     """Return a table of a release as SQL names: relation, columns, key and references; reads no rows.
 
     Args:
-        table: Its name.
-        files: Its data files.
-        qids: Its quasi-identifiers.
-        key: The columns of its key.
-        referring: The columns that refer to each other table.
         sensitive: Columns of which something is promised.
     """
     return ReadTable(
@@ -106,10 +96,7 @@ def file_faults_of_table(table: str, files: Sequence[Path], fits: Callable[[Sequ
     """Return one fault in a list if a table has no file, an unreadable one, or one of other columns.
 
     Args:
-        table: Its name.
-        files: Its data files.
         fits: Whether the columns of a file, in order, are those that are asked for.
-        asked: What they are called in a message.
     """
     for path in files:
         try:
@@ -137,9 +124,6 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
     """Recount written tables and compare each with its source; return counts, raise on any fault.
 
     Args:
-        written: The files, the job and the sources.
-        spill: Folder for DuckDB's spill files.
-        release_name: How the release is called in a message.
         histories: Gets the number of each person's history with the published key, where the unit has one.
     """
     job, tree = written.job, written.job.tree
@@ -210,7 +194,6 @@ def count_histories(
     """Join written tables to persons in the database; return counts of shared histories, and faults.
 
     Args:
-        connection: Reads the files.
         tables: The tables by name, each after those that it refers to.
     """
     most_rows, faults = _joined(asked, connection, tables)
@@ -302,8 +285,7 @@ def _held_against_source(
     written: WrittenTables, connection: duckdb.DuckDBPyConnection, read: ReadTable, original: Original | None
 ) -> tuple[dict[str, float], list[str]]:
     """Compare the rows of a table with its source; return label losses and faults."""
-    table, of_table = read.name, table_job(written.job, read.name)
-    linking = list(dict.fromkeys([*read.key, *(column for columns in read.references.values() for column in columns)]))
+    table, of_table, linking = read.name, table_job(written.job, read.name), read.linking
     without = f"(SELECT * EXCLUDE ({', '.join(linking)}) FROM {read.relation})" if linking else read.relation
     faults = hidden_label_faults(of_table, RowsInOneDatabase(connection, read.relation)) + _pseudonym_faults(written.job, connection, read)
     if original is None:

@@ -46,13 +46,11 @@ from schemas.job.job import Job
 from schemas.release.manifest import ClaimedLevels, published_columns
 from tasks.recount.original import Original, ReleaseAndSource, fetch_columns, release_and_source
 from tasks.recount.published_labels import PublishedLabels, expect_labels, qid_labels
-from tasks.recount.rows import ReleaseRows
+from tasks.recount.rows import JOINED_COLUMNS, ReleaseRows
 from tasks.store.database import lower_memory_limit, quote
 
 PARTS, MOST_COUNTS = 64, 1 << 20
 """By how many numbers of a digest records are looked at apart, where as many counts fit."""
-JOINS = 16
-"""Quasi-identifiers that one statement looks up: each join wants memory for every thread, and there may be hundreds of them."""
 
 
 def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels]) -> list[str]:
@@ -64,9 +62,9 @@ def label_overlap_faults(sides: ReleaseAndSource, some: Sequence[PublishedLabels
 
 
 def _parts_of(one: PublishedLabels) -> int:
-    parts = PARTS
+    parts, in_sets = PARTS, sum(map(len, one.spans.sets.values()))
     # Fewer parts tell less, but the table of counts must not grow with the source.
-    while parts * (len(one.source) + len(one.released) + one.spans.positions_in_sets) > MOST_COUNTS:
+    while parts * (len(one.source) + len(one.released) + in_sets) > MOST_COUNTS:
         parts //= 2
     return parts
 
@@ -76,7 +74,7 @@ def _released(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> Grou
 
 
 def _valued(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> Groups:
-    return source_parts(sides.source, quote(one.name), parts, sides.untreated_parts)
+    return source_parts(sides.rows.source, quote(one.name), parts, sides.untreated_parts)
 
 
 def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) -> list[str]:
@@ -93,19 +91,20 @@ def _faults_beside(sides: ReleaseAndSource, one: PublishedLabels, parts: int) ->
 def faults_of_sample(sides: ReleaseAndSource, labels: Sequence[PublishedLabels]) -> tuple[list[str], int]:
     """Check the label combinations of randomly drawn classes by the source; return faults, classes drawn."""
     columns, rows, drawn = [one.columns for one in labels], sides.rows, drawn_number()
-    [(most,)] = sides.connection.execute(
+    [(most,)] = sides.rows.connection.execute(
         f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"
     ).fetchall()
     sample = sample_groups(sides.unmasked, columns, PARTS, sides.untreated_parts, most, drawn)
-    sides.connection.execute(numbered_sql(rows.grouped("release", sample), "sampled"))
-    of_labels = [fetch_columns(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
+    sides.rows.connection.execute(numbered_sql(rows.grouped("release", sample), "sampled"))
+    statements = [numbers_sql("sampled", one.number, len(one.columns), one.labels_table) for one in labels]
+    of_labels = [fetch_columns(sides.rows.connection, statement) for statement in statements]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
     sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY number")
     released, covered = np.zeros((MOST, PARTS), np.int64), np.zeros((MOST, PARTS), np.int64)
     taken = of_class < MOST
     np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])
-    given = fetch_columns(sides.connection, f"FROM {rows.grouped('source', _covered(sides, labels, sampled))}")
+    given = fetch_columns(sides.rows.connection, f"FROM {rows.grouped('source', _covered(sides, labels, sampled))}")
     mask, part, records = (given[name].to_numpy() for name in ("mask", "part", "records"))
     for number in range(len(sampled)):
         here = (mask >> np.uint64(number)) & np.uint64(1) == 1
@@ -120,19 +119,15 @@ def drawn_number() -> int:
     return secrets.randbits(64)
 
 
-def _named(one: PublishedLabels) -> tuple[int, int, str]:
-    return one.number, len(one.columns), one.labels_table
-
-
 def _covered(sides: ReleaseAndSource, labels: Sequence[PublishedLabels], sampled: NDArray[np.int64]) -> Groups:
     """Return the groups of the source's records by the sampled classes that cover them, as bits."""
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
-    columns, source = [quote(one.name) for one in labels], sides.source
+    columns, source = [quote(one.name) for one in labels], sides.rows.source
     known, before = [part_number_sql([one.source for one in sides.untreated_parts], PARTS)], []
-    for first in range(0, len(labels), JOINS):
-        here, later = columns[:JOINS], columns[JOINS:]
+    for first in range(0, len(labels), JOINED_COLUMNS):
+        here, later = columns[:JOINED_COLUMNS], columns[JOINED_COLUMNS:]
         table = f"covered_{first}"
-        before.append(candidate_records_sql(source, here, masks[first : first + JOINS], known, later, table))
+        before.append(candidate_records_sql(source, here, masks[first : first + JOINED_COLUMNS], known, later, table))
         before += [f"DROP TABLE {source}"] if first else []
         columns, source, known = [f"later_{number}" for number in range(len(later))], table, ["s.part", "s.mask"]
     # A record is under all labels of a class exactly if the bit of the class is in the masks of all its values. Each of the joins wants
@@ -148,14 +143,14 @@ def _masks(sides: ReleaseAndSource, one: PublishedLabels, sampled: NDArray[np.in
     mine = masks[one.order]
     places = np.flatnonzero(mine)
     table = f"masks_{one.number}"
-    sides.connection.register("place_masks", pa.table({"place": places, "mask": mine[places]}))
-    sides.connection.execute(masks_sql("place_masks", one.values_table, table))
-    sides.connection.unregister("place_masks")
+    sides.rows.connection.register("place_masks", pa.table({"place": places, "mask": mine[places]}))
+    sides.rows.connection.execute(masks_sql("place_masks", one.values_table, table))
+    sides.rows.connection.unregister("place_masks")
     return table
 
 
 def _numbers(sides: ReleaseAndSource, statement: str) -> dict[str, NDArray[np.int64]]:
-    return {name: column.to_numpy().astype(np.int64) for name, column in fetch_columns(sides.connection, statement).items()}
+    return {name: column.to_numpy().astype(np.int64) for name, column in fetch_columns(sides.rows.connection, statement).items()}
 
 
 class Truth(NamedTuple):
@@ -174,8 +169,6 @@ def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: 
     """Compare records with the source by types, labels and whole records; return faults, classes sampled.
 
     Args:
-        job: Says what is published as it is, and how the rest is coarsened.
-        original: The source.
         claim: The levels that labels are said to be of, where they are of any.
     """
     sides = release_and_source(job, rows, original)
@@ -186,7 +179,7 @@ def compare_with_source(job: Job, rows: ReleaseRows, original: Original, claim: 
     expect_labels(job, sides)
     labels = [qid_labels(job, sides, number, claim) for number in range(len(job.columns.quasi_identifiers))]
     # What is made of them in passing takes as much again.
-    lower_memory_limit(sides.connection, job, 2 * sum(one.nbytes for one in labels))
+    lower_memory_limit(sides.rows.connection, job, 2 * sum(one.nbytes for one in labels))
     # Each look is dearer than the one before, and tells nothing where that has found something.
     faults = [fault for one in labels for fault in _label_faults(one)]
     faults = faults or _record_faults(sides, [one for one in labels if one.owners is not None])
@@ -224,11 +217,11 @@ def _record_faults(sides: ReleaseAndSource, disjoint: Sequence[PublishedLabels])
     For masked records, the other published columns are compared.
     """
     # A column of one label tells no records apart, unless that covers some of the values only.
-    told = [one for one in disjoint if len(one.released) > 1 or one.leaves_values]
+    told = [one for one in disjoint if len(one.released) > 1 or np.any(one.owners == -1)]
     parts = [*sides.untreated_parts, *(_part(sides, one) for one in told)]
     faults = _joint_faults(sides, sides.unmasked, parts, [*sides.names, *(one.name for one in told)])
-    if sides.unmasked != sides.release and not faults:
-        faults = _joint_faults(sides, sides.release, sides.untreated_parts, sides.names)
+    if sides.unmasked != sides.rows.release and not faults:
+        faults = _joint_faults(sides, sides.rows.release, sides.untreated_parts, sides.names)
     return faults
 
 
@@ -238,9 +231,9 @@ def _looked_up(source: str, parts: Sequence[DigestPart]) -> tuple[str, Sequence[
     Of more, the digests are taken some at a time, and the digest of a record is one of these.
     """
     plain, wanted = [part for part in parts if not part.digests], [part for part in parts if part.digests]
-    if len(wanted) <= JOINS:
+    if len(wanted) <= JOINED_COLUMNS:
         return source, parts, []
-    groups = [plain, *(wanted[first : first + JOINS] for first in range(0, len(wanted), JOINS))]
+    groups = [plain, *(wanted[first : first + JOINED_COLUMNS] for first in range(0, len(wanted), JOINED_COLUMNS))]
     before, known = list[str](), [record_digest_sql([part.source for part in plain])]
     columns = [part.column for part in wanted]
     for number, group in enumerate(groups[1:]):
@@ -265,10 +258,10 @@ def _part(sides: ReleaseAndSource, one: PublishedLabels) -> DigestPart:
         return DigestPart(f"r.{column}", f"s.{column}")
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)
-    sides.connection.register("owners", pa.table({"place": places.astype(np.int32), "number": one.owners[places]}))
+    sides.rows.connection.register("owners", pa.table({"place": places.astype(np.int32), "number": one.owners[places]}))
     made = digests_sql("owners", one.values_table, one.labels_table, len(one.columns), number, f"digests_{number}")
-    sides.connection.execute(made)
-    sides.connection.unregister("owners")
+    sides.rows.connection.execute(made)
+    sides.rows.connection.unregister("owners")
     digest = label_digest([f"r.{name}" for name in one.columns], number)
     return DigestPart(digest, f"digests_{number}.digest", f"digests_{number}", column)
 
@@ -278,15 +271,15 @@ def _joint_faults(sides: ReleaseAndSource, release: str, parts: Sequence[DigestP
     if not parts:
         return []
     rows, tables = sides.rows, tuple(part.digests for part in parts if part.digests)
-    source, looked_up, before = _looked_up(sides.source, parts)
+    source, looked_up, before = _looked_up(sides.rows.source, parts)
     given = replace(source_digests(source, looked_up), tables=tables, before=tuple(before), wide=True)
     found = replace(released_digests(release, looked_up), wide=True)
     statement = excess_records_sql(rows.grouped("release", found), rows.grouped("source", given))
-    [(more, unlike)] = sides.connection.execute(statement).fetchall()
+    [(more, unlike)] = sides.rows.connection.execute(statement).fetchall()
     alone = {}
     if more or unlike:
         for name, part in zip(sides.names, sides.untreated_parts, strict=True):
             released = rows.grouped("release", value_groups(f"{release} AS r", part.released))
-            marginal = marginal_sql(released, rows.grouped("source", value_groups(f"{sides.source} AS s", part.source)))
-            [(alone[name],)] = sides.connection.execute(marginal).fetchall()
+            marginal = marginal_sql(released, rows.grouped("source", value_groups(f"{sides.rows.source} AS s", part.source)))
+            [(alone[name],)] = sides.rows.connection.execute(marginal).fetchall()
     return joint_faults(int(more), int(unlike), names, alone)

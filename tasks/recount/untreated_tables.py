@@ -106,9 +106,7 @@ def count_untreated(
     """Return value counts of untreated columns, and who stands out by them; needs the persons of rows.
 
     Args:
-        connection: The database.
         tables: As ``UntreatedTables.carried`` returned them when rows were joined.
-        k: What a history must reach.
         known_rows: Rows of each table that an intruder knows; None for all.
     """
     columns = {name: column_counts(connection, tables[name], names) for name, names in untreated.passed.items()}
@@ -169,11 +167,7 @@ def _persons_by_rows(
     """Count the persons alone with what may be known of their rows, and those below k.
 
     Args:
-        connection: The database.
-        tables: The tables.
-        tree: Their tree.
         known: What may be known: by table the quoted names of columns. Each entry has counts of its own.
-        k: What a history must reach.
         known_rows: Rows of each table that an intruder knows; None for all.
     """
     if known_rows is not None:

@@ -49,13 +49,9 @@ BLOCK = 1 << 16
 
 
 def endpoint_faults(job: Job, rows: ReleaseRows, original: Original | None, shared_by: int = 0) -> list[str]:
-    """Return faults for ranges whose ends fewer than k people share; none checked without the source.
-
-    Nothing is checked without the source, or where ends may be observed values.
+    """Return faults for ranges whose ends fewer than k people share; none without source or shared ends.
 
     Args:
-        job: Says where ranges end.
-        original: The source.
         shared_by: How many people share each range end, as the release says. If that is more than k, k share them too, though at
             other places than k would have.
     """
@@ -117,7 +113,6 @@ class CrossClassCounts(NamedTuple):
     """Counts that need all classes at once: links, population, combined columns, values of few.
 
     Attributes:
-        linked: Who is linked.
         population: Rows of the population, and classes by the rows that they fit.
         few: Faults of columns whose published values fewer than k people have.
     """
@@ -151,14 +146,7 @@ class RecountBasis(NamedTuple):
 def verdict_of(
     job: Job, rows: ReleaseRows, classes: ShareClasses, additional: CrossClassCounts, original: Original | None, basis: RecountBasis
 ) -> tuple[Recount, list[str]]:
-    """Compare counts with job and source; return the completed recount and all faults; raise none.
-
-    Args:
-        classes: What was counted in classes.
-        additional: The counts that needed all classes at once.
-        original: The source, if it is at hand.
-        basis: What else is known of the release.
-    """
+    """Compare counts with job and source; return the completed recount and all faults; raise none."""
     counts, linked, unproved = classes.counts, additional.linked, basis.unproved
     by_people, with_source = bool(counts.persons), has_source(original)
     spread, measured, unspread = model_faults(job, classes, by_people=by_people, with_source=with_source)
@@ -169,7 +157,8 @@ def verdict_of(
     of_records = count_combinations(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
     together, unexpected = combined_pairs(of_records, additional.together, by_people=by_people)
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, basis.claim)
-    told = [*_unproved(unproved), *(_unchecked(job, original, basis.ranged) if unproved else [])]
+    unheld = f"Whether the records are those of the source was not checked: {unproved}."
+    told = [unheld, *_unchecked(job, original, basis.ranged)] if unproved else []
     unverified = not_counted(unspread, basis.uncounted) if job.columns.person and not by_people else []
     unverified += [] if with_source else uncounted_without_source(job, by_people=by_people)
     found = replace(counts, measured=measured, source=records, linked=linked, population=additional.population, together=together)
@@ -212,10 +201,7 @@ def hidden_label_faults(job: Job, rows: ReleaseRows) -> list[str]:
 
 
 def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int, claim: ClaimedLevels | None) -> tuple[int | None, Truth]:
-    """Count the source and compare the files with it; return the source's records and the comparison.
-
-    Without a source nothing is compared.
-    """
+    """Count the source and compare the files with it; return its records and that, None without it."""
     if original is None:
         return None, Truth([])
     records = rows.records("source")
@@ -224,18 +210,10 @@ def _truth(job: Job, rows: ReleaseRows, original: Original | None, released: int
     return records, compare_with_source(job, rows, original, claim)
 
 
-def _unproved(reason: str) -> list[str]:
-    """Return a sentence if the records were not compared with the source."""
-    return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
-
-
 def _unchecked(job: Job, original: Original | None, ranged: Collection[str] | None) -> list[str]:
     """Return sentences on the checks that were not made without the source.
 
-    Args:
-        job: The job.
-        original: The source, if it is at hand.
-        ranged: As in ``RecountBasis``. Without a manifest and the source's types, any column may have ranges.
+    Without a manifest (``ranged`` is None) and the source's types, any column may have ranges.
     """
     told = []
     names = [qid.name for qid in job.columns.quasi_identifiers if job.shared_ends and has_class_ranges(job, qid)]

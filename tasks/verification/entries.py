@@ -62,6 +62,10 @@ def _job_note(
     known: Sequence[FolderSecret],
     is_its_job: Callable[[], bool],
 ) -> str:
+    """Return in a sentence what differs between release and job, a keyed digest too; empty if nothing.
+
+    A manifest that somebody changed looks the same, so that the sentence says so.
+    """
     keyed = bool(known)
     try:
         if is_its_job():
@@ -69,18 +73,8 @@ def _job_note(
     except JobError:
         # Its hierarchy files cannot be read, without which it has no digest.
         keyed = False
-    asked = {"method": {"name": job.method.name}, "privacy": to_jsonable_python(promise)}
-    return _note({"method": {"name": manifest.method}, "privacy": manifest.privacy}, asked, keyed=keyed)
-
-
-def _note(stated: Mapping[str, Any], asked: Mapping[str, Any], *, keyed: bool) -> str:
-    """Return the sentence with what differs between release and job; empty if nothing does.
-
-    A keyed digest that differs counts too.
-
-    A manifest that somebody changed looks the same, so that the sentence says so.
-    """
-    theirs, mine = dict(_leaves(stated)), dict(_leaves(asked))
+    theirs = dict(_leaves({"method": {"name": manifest.method}, "privacy": manifest.privacy}))
+    mine = dict(_leaves({"method": {"name": job.method.name}, "privacy": to_jsonable_python(promise)}))
     both = {name: f"{_shown(theirs[name])} in the release and {_shown(mine[name])} in the job" for name in mine if name in theirs}
     apart = [f"{name} is {both.get(name, 'in the job alone')}" for name in mine if name not in both or theirs[name] != mine[name]]
     # Their names are not repeated: in a manifest that somebody changed they may be anything.
@@ -123,7 +117,6 @@ def entry_faults(release: Path, manifest: Manifest | TablesManifest, *, report: 
     Data files are held against it by ``file_faults``.
 
     Args:
-        manifest: Of the release.
         report: Whether the files of the report are looked at; not where they are to be made again.
     """
     files = {*manifest.listed, MANIFEST, *([SIGNATURE] if manifest.signed_by else [])}
@@ -191,7 +184,6 @@ def manifest_text_faults(release: Path, content: bytes, manifest: Manifest, kept
 
     Args:
         release: The folder, which is named as the release.
-        manifest: What was read.
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """
     seal = kept_seal if has_valid_digest(content) else ""
@@ -208,9 +200,6 @@ def signature_file_faults(release: Path, content: bytes, manifest: Manifest | Ta
     """Return faults of a release's signature file, or that the given key signed none.
 
     Args:
-        release: The folder.
-        content: The bytes of the manifest's file.
-        manifest: What was read in them.
         key: The public key that must have signed it; None for any.
     """
     if not os.path.lexists(release / SIGNATURE):
@@ -229,7 +218,6 @@ def folder_faults(release: Path, manifest: Manifest | TablesManifest, kept_seal:
 
     Args:
         release: The folder, which is named as the release.
-        manifest: What was read.
         kept_seal: The seal that the run folder keeps of it; empty where it keeps none.
     """
     faults = []
@@ -248,7 +236,6 @@ def pointer_faults(location: str, release: Path, job: Job | None) -> list[str]:
     Args:
         location: Folder or address of the release, as it was given.
         release: The folder that it is read from.
-        job: The job, if it is known.
     """
     above = place_above(location, release)
     content = above.read(CURRENT, MOST_BYTES)

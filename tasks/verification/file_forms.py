@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Any
 
 import duckdb
@@ -41,8 +42,7 @@ def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) ->
     """Return faults of Parquet files: bytes beyond their records, or unequal columns and types.
 
     Args:
-        files: The files.
-        spill: Folder for a copy of one of them at a time.
+        spill: Folder for a copy of one file at a time.
         same_library: Whether the library of this version wrote them; another one may write the same records in other bytes.
     """
     # Releases were written before with dictionaries of all columns that can have one; a file of that form among others is another form.
@@ -201,8 +201,6 @@ class _Dictionary:
     """The dictionary of one column.
 
     Attributes:
-        place: Of the column.
-        entries: Its texts.
         used: How many of them stand in the records so far.
         appears: Whether they came in the order in which they stand.
     """
@@ -244,10 +242,8 @@ def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], lay
     """Return a fault if CSV files are not, byte for byte, as their records would be written.
 
     Args:
-        connection: The database.
-        files: The files.
         layout: Their delimiter, and the types of their columns.
-        spill: Folder for a copy of one of them at a time.
+        spill: Folder for a copy of one file at a time.
         bom: Whether they begin with the mark of UTF-8; None where no job says so.
     """
     copy = spill / "again.csv"
@@ -283,8 +279,7 @@ def _write_csv_again(connection: duckdb.DuckDBPyConnection, path: Path, layout: 
         )
         with copy.open("wb") as whole, body.open("rb") as records:
             whole.write(((BOM if marked else "") + csv_header(list(layout.types), layout.delimiter)).encode())
-            while block := records.read(1 << 20):
-                whole.write(block)
+            copyfileobj(records, whole, BLOCK)
     finally:
         body.unlink(missing_ok=True)
 
@@ -316,17 +311,10 @@ MORE = {
 
 def faults_outside_table(connection: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     """Return faults for what the DuckDB file attached as ``written`` holds beside its table."""
-    more = [words for words, statement in MORE.items() if _count(connection, statement)]
+    more = [words for words, statement in MORE.items() if connection.execute(statement).fetchall() != [(0,)]]
     faults = [f"the DuckDB file holds {', '.join(more)} beside the table '{TABLE}'"] if more else []
-    found = connection.execute(
-        "SELECT block_size, total_blocks, free_blocks FROM pragma_database_size() WHERE database_name = 'written'"
-    ).fetchall()
-    [(size, blocks, free)] = found
+    sizes = "SELECT block_size, total_blocks, free_blocks FROM pragma_database_size() WHERE database_name = 'written'"
+    [(size, blocks, free)] = connection.execute(sizes).fetchall()
     if free or path.stat().st_size != HEADERS + size * blocks:
         faults.append("the DuckDB file holds blocks or bytes that belong to no table")
     return faults
-
-
-def _count(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
-    [(count,)] = connection.execute(statement).fetchall()
-    return int(count)

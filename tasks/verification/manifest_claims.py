@@ -42,18 +42,7 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 def count_promises(
     release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount
 ) -> tuple[Recount, list[str]]:
-    """Count a manifest's l-diversity and joint columns in files; return the recount and faults.
-
-    Args:
-        release_name: How the release is called in a message.
-        files: The data files.
-        manifest: Says what was promised.
-        terms: Name the columns.
-        recount: What was counted in the files by now.
-
-    Returns:
-        That with the worst of every class, and the faults.
-    """
+    """Count a manifest's l-diversity and joint columns in files; return the new recount and faults."""
     qids = [quote(column) for qid in terms.quasi_identifiers for column in qid.columns]
     measured, faults = dict[str, float](), list[str]()
     with TemporaryDirectory(prefix="skald-verify-") as spill, database(terms.memory, Path(spill)) as connection:
@@ -112,10 +101,11 @@ def uncounted_promises(manifest: Manifest) -> list[str]:
     told, counted = list[str](), {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
     if manifest.persons:
         told.append("k is of persons, and records were counted: who is whose is kept where the release was made.")
-    for section, model in (("l", "l-diversity"), ("t", "t-closeness")):
+    not_at_hand, of_source = "it is of persons, and these are not at hand", "it is measured from the source"
+    for section, model, lacking in (("l", "l-diversity", not_at_hand), ("t", "t-closeness", of_source)):
         columns = manifest.privacy.get(section)
         names = columns if isinstance(columns, Mapping) else ()
-        told += [f"{model} of '{name}' was not counted: {_lacking(section)}." for name in names if (section, name) not in counted]
+        told += [f"{model} of '{name}' was not counted: {lacking}." for name in names if (section, name) not in counted]
     return told
 
 
@@ -129,10 +119,6 @@ def unverified_without_job(manifest: Manifest) -> list[str]:
     if manifest.population:
         told.append("The risk in the population was not counted: the population is not at hand.")
     return told
-
-
-def _lacking(section: str) -> str:
-    return "it is measured from the source" if section == "t" else "it is of persons, and these are not at hand"
 
 
 OF_SIZES = frozenset({"dm", "dm_star", "suppression_rate", "c_avg"})
@@ -160,8 +146,6 @@ def unverified_claims(job: Job | None, manifest: Manifest, recount: Recount, *, 
     """Return the names of a manifest's fields that nothing at hand can verify.
 
     Args:
-        job: The job, if it is at hand.
-        recount: What was counted.
         is_its_job: Whether the manifest was held against the job.
     """
     told: list[str] = [name for name in OF_THE_RUN if getattr(manifest, name) not in (None, {}, ())]

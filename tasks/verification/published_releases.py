@@ -60,10 +60,7 @@ def is_address_of_tables(release: str) -> bool:
 
 
 def _listed_sizes(bucket: Bucket, found: Mapping[str, int]) -> dict[str, int | None] | None:
-    """Return the bytes of each file that a manifest in a bucket lists; None without a manifest.
-
-    The bytes of a file are None where the manifest does not give them.
-    """
+    """Return the bytes of each file that a bucket's manifest lists, None if unsaid; None without one."""
     if MANIFEST not in found:
         return None
     try:

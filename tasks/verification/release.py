@@ -59,13 +59,7 @@ from tasks.verification.published_releases import newer_releases
 
 
 def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
-    """Return faults of report files that differ from one rebuilt, and a note if it cannot be rebuilt.
-
-    Args:
-        release: The folder.
-        terms: What was asked.
-        recount: What was counted in its files.
-    """
+    """Return faults of report files that differ from one rebuilt, and a note if it cannot be rebuilt."""
     if {one.code for one in manifest.documents} != {report_code()}:
         return [], [OTHER_CODE]
     examples = examples_of(f"'{release}'", data_files(release), manifest, terms)
@@ -79,7 +73,6 @@ class VerificationContext:
     """Evidence on a release from outside its folder: location, persons, seal, key and source.
 
     Attributes:
-        location: Its folder or address, as it was given.
         people: Where the run folder keeps its persons, if it does.
         seal: The seal of its manifest that the run folder keeps; empty where it keeps none.
         key: The public key that must have signed it, 32 bytes; None where any may, or none.
@@ -124,8 +117,6 @@ def verify_published(job: Job | None, release: Path, context: VerificationContex
 
     Args:
         job: The job whose promise the files must keep; without one they must keep what their manifest says.
-        release: The folder.
-        context: What is known of it from elsewhere.
     """
     what = f"'{context.location}'"
     if not os.path.lexists(release / MANIFEST):

@@ -48,13 +48,16 @@ def count_disallowed_labels(qid: QuasiIdentifier, labels: Iterable[object], fold
     rule = hierarchy_kind(qid.hierarchy).recount_rule
     # Nothing is known of another kind that could excuse a label.
     allows: Rule = rule(qid, folder) if rule else lambda label: False
-    return sum(not (label is None or label == MASK or (isinstance(label, str) and _allows(allows, label))) for label in labels)
 
+    def is_allowed(label: object) -> bool:
+        if label is None or label == MASK:
+            return True
+        if not isinstance(label, str):
+            return False
+        beside = _BESIDE_NULL.fullmatch(label)
+        return allows(label) or (beside is not None and allows(beside[1]))
 
-def _allows(rule: Rule, label: str) -> bool:
-    """Return whether a rule permits a label, or the part before the null in ``{[20 - 29], null}``."""
-    beside = _BESIDE_NULL.fullmatch(label)
-    return rule(label) or (beside is not None and rule(beside[1]))
+    return sum(not is_allowed(label) for label in labels)
 
 
 def count_disallowed_bounds(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
@@ -84,7 +87,14 @@ def prefixes_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
     """
     spec = qid.hierarchy
     assert isinstance(spec, PrefixHierarchy)
-    return lambda label: _allowed_prefix(spec, label, exact=qid.exact)
+
+    def rule(label: str) -> bool:
+        if spec.sparse_values and label == "0" * len(spec.sparse_values[0]):
+            return True
+        kept = label.rstrip(spec.mask)
+        return len(kept) <= spec.prefix[0] and (qid.exact or len(kept) < len(label)) and not label.startswith(spec.sparse_values)
+
+    return rule
 
 
 def units_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
@@ -109,12 +119,10 @@ def _reaches_between(spec: DateHierarchy, label: str) -> bool:
 
 
 def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Return a function that permits labels of listed groups, unless one is also the name of a value.
-
-    A group with the name of a value is not permitted, because it could be that value.
-    """
+    """Return a function that permits labels of listed groups, unless one is also the name of a value."""
     assert isinstance(qid.hierarchy, CsvHierarchy | TreeHierarchy)
     rows = rows_of_lists(qid.name, qid.hierarchy, folder)
+    # A group with the name of a value could be that value.
     groups = {group for row in rows for group in row[1:]} - {row[0] for row in rows}
     return groups.__contains__
 
@@ -163,10 +171,3 @@ def _within(spec: WidthsHierarchy, low: Decimal, high: Decimal, *, closed: bool)
 
 def _decimal(number: Bound) -> Decimal:
     return Decimal(str(number))
-
-
-def _allowed_prefix(spec: PrefixHierarchy, label: str, *, exact: bool) -> bool:
-    if spec.sparse_values and label == "0" * len(spec.sparse_values[0]):
-        return True
-    kept = label.rstrip(spec.mask)
-    return len(kept) <= spec.prefix[0] and (exact or len(kept) < len(label)) and not label.startswith(spec.sparse_values)

@@ -37,7 +37,6 @@ def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -
 
     Args:
         name: Of the column, for a message.
-        spec: The hierarchy.
         folder: Where the job file lies; a CSV file is looked for from there.
     """
     if isinstance(spec, TreeHierarchy):
@@ -88,7 +87,6 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
     Args:
         name: Of the column, for a message.
-        spec: The hierarchy.
         values: Shape (m,), distinct and ascending. A null is a group of its own, up to the last level.
         folder: Where the job file lies.
     """
@@ -96,10 +94,7 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 
 def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[Maker]:
-    """Return a function for each level that computes it; raise HierarchyError for values of a wrong type.
-
-    Arguments as for ``group_levels``.
-    """
+    """Return a function for each level that computes it; raise HierarchyError for values of a wrong type."""
     levels_of = hierarchy_kind(spec).recount_levels
     if levels_of is None:
         raise HierarchyError.not_recounted(name, spec.kind)
@@ -247,10 +242,7 @@ def _wider(spec: WidthsHierarchy, places: int) -> Sequence[Decimal]:
 
 
 def _texts(values: pa.Array) -> Iterator[list[str]]:
-    """Yield blocks of numbers as text, without exponent and trailing zeros.
-
-    One block at a time, because text takes much more memory than numbers.
-    """
+    """Yield blocks of numbers as text, which takes much memory, without exponent and trailing zeros."""
     for first in range(0, len(values), BLOCK):
         yield [texts[-1] for texts in value_texts(values.slice(first, BLOCK))]
 
@@ -277,10 +269,7 @@ def _scaled(numbers: NDArray[Any], factor: int, most: int) -> NDArray[Any]:
 
 
 def _bins(spec: WidthsHierarchy, whole: NDArray[Any], scale: int, width: Decimal, *, integers: bool) -> GroupLevel:
-    """Group ascending numbers into bins; the values beyond each end are one group.
-
-    Numbers are given as multiples of ``1 / scale``.
-    """
+    """Group ascending numbers, multiples of ``1 / scale``, into bins; those beyond each end are one group."""
     side, bins = np.zeros(len(whole), np.int8), (whole - int(Fraction(spec.origin) * scale)) // int(Fraction(width) * scale)
     if spec.bottom is not None:
         side[np.asarray(whole < int(Fraction(spec.bottom) * scale), np.bool_)] = _BELOW

@@ -31,8 +31,9 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import Row
-from core.recount.labels.value_scales import calendar_days
-from schemas.release.manifest import MASK, NULL_MEMBER
+from core.recount.labels.label_spans import WITH_NULL, unquoted_member
+from core.recount.labels.value_scales import BEYOND_FORM, LAST_CHARACTER, RANGE_FORM, calendar_days, is_scale_type
+from schemas.release.manifest import MASK
 
 Number: TypeAlias = int | Fraction
 Reach: TypeAlias = tuple[Number | None, Number | None]
@@ -40,8 +41,6 @@ Reach: TypeAlias = tuple[Number | None, Number | None]
 Ends: TypeAlias = Callable[[str], tuple[Number, Number] | None]
 """Reads a value or a calendar unit; None for what is neither."""
 
-_RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
-_BEYOND = re.compile(r"(>=|<=|<) (.+)")
 _OFFSET = re.compile(r"([+-][0-9]{2}:[0-9]{2}|Z)$")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,3})?")
 _MOMENT = re.compile(r"(-?[0-9]{4,}-[0-9]{2}-[0-9]{2})[T ]([0-9:.]+)")
@@ -62,14 +61,11 @@ def bounds_reader(kind: pa.DataType) -> Ends:
 
 
 def range_of(label: str, ends: Ends) -> Reach | None:
-    """Return the ends of the numbers that a label covers, None for an open end; None if it is no range.
-
-    None alone for a label that is neither a value nor a range, and for a value without a place on the scale.
-    """
-    if found := _RANGE.fullmatch(label):
+    """Return the ends of the numbers that a label covers, None for an open end; None if it is no range."""
+    if found := RANGE_FORM.fullmatch(label):
         low, high = ends(found[1]), ends(found[2])
         return None if low is None or high is None else (low[0], high[1])
-    if found := _BEYOND.fullmatch(label):
+    if found := BEYOND_FORM.fullmatch(label):
         at = ends(found[2])
         if at is None:
             return None
@@ -109,10 +105,6 @@ def _moment_ends(text: str, unit: str) -> tuple[Number, Number] | None:
     return first, after
 
 
-_WITH_NULL = f", {NULL_MEMBER}}}"
-_QUOTED = re.compile(rf'(?s)"((?:"*|.*, ){NULL_MEMBER}"*)"')
-# The last code point there is: whatever begins with a stem stands before the stem with this behind it.
-_LAST = chr(0x10FFFF)
 DIGITS = 12
 """Decimal places of a published loss: labels tell the rest anyway, and the order in which records are added up is no figure."""
 
@@ -124,7 +116,6 @@ class ColumnLoss:
     Attributes:
         penalty: Sum over the records of NCP, 1 for each ``*``.
         leaves: The same with a value that is published as it is costing one of those that are listed, as taxonomies are counted.
-        numeric: Whether the column holds numbers or dates.
     """
 
     penalty: float
@@ -162,21 +153,20 @@ def column_loss(label_form: LabelForm, labels: Sequence[str | None], record_coun
     """
     named, beside = _without_null(label_form, labels)
     share = Fraction(1, max(sum(label is not None for label in labels), 1))
-    one = Fraction(1, _size(label_form, labels, beside)) if label_form.rows else share
+    # One more where a label covers the null.
+    listed = len(label_form.rows) + (any(beside) or None in labels)
+    one = Fraction(1, listed) if label_form.rows else share
     price = _pricer(label_form, named, share, one)
     prices = [_priced(label, with_null, price, one) for label, with_null in zip(named, beside, strict=True)]
     counts = record_counts.tolist()
     penalty = fsum(float(cost) * many for cost, many in zip(prices, counts, strict=True))
     leaves = fsum(float(max(cost, one)) * many for cost, many in zip(prices, counts, strict=True))
-    return ColumnLoss(penalty, leaves, _is_scale(label_form.kind))
+    return ColumnLoss(penalty, leaves, is_scale_type(label_form.kind))
 
 
 def exact_column_loss(label_form: LabelForm, records: NDArray[np.int64]) -> ColumnLoss:
-    """Return the loss of a column published as it is: penalty 0, and one leaf of all for each record.
-
-    ``records`` has shape (values,).
-    """
-    return ColumnLoss(0.0, int(records.sum()) / max(len(label_form.rows) or len(records), 1), _is_scale(label_form.kind))
+    """Return the loss of an exact column with records, shape (values,): penalty 0, a leaf for each."""
+    return ColumnLoss(0.0, int(records.sum()) / max(len(label_form.rows) or len(records), 1), is_scale_type(label_form.kind))
 
 
 Price = Callable[[str], Fraction]
@@ -196,10 +186,9 @@ def _without_null(reading: LabelForm, labels: Sequence[str | None]) -> tuple[lis
     names = frozenset(name for row in reading.rows for name in row)
 
     def inner(label: str | None) -> str | None:
-        if label is None or not (label.startswith("{") and label.endswith(_WITH_NULL)):
+        if label is None or not (label.startswith("{") and label.endswith(WITH_NULL)):
             return label
-        within = label[1 : -len(_WITH_NULL)]
-        one = found[1] if (found := _QUOTED.fullmatch(within)) else within
+        one = unquoted_member(label[1 : -len(WITH_NULL)])
         # What is one value in spite of its commas is listed, or a beginning.
         return f"{{{one}}}" if ", " in one and one not in names and not reading.mask else one
 
@@ -207,46 +196,29 @@ def _without_null(reading: LabelForm, labels: Sequence[str | None]) -> tuple[lis
     return named, [one != other for one, other in zip(named, labels, strict=True)]
 
 
-def _size(reading: LabelForm, labels: Sequence[str | None], beside: Sequence[bool]) -> int:
-    """Return the number of listed values, plus one if a label covers the null."""
-    return len(reading.rows) + (any(beside) or None in labels)
-
-
-def _is_scale(kind: pa.DataType) -> bool:
-    return any(is_kind(kind) for is_kind in (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp))
-
-
 def _pricer(reading: LabelForm, labels: Sequence[str | None], share: Fraction, one: Fraction) -> Price:
     """Return the function that computes the penalty of a label, other than ``*`` and the null in a set.
 
     Args:
-        labels: The labels.
         share: One over the number of labels.
         one: The penalty of one listed value.
     """
     told = list(dict.fromkeys(label for label in labels if label is not None and label != MASK))
     if reading.mask:
         return _of_beginnings(reading, told)
-    if _is_scale(reading.kind) and (reading.ranges or not reading.rows):
+    if is_scale_type(reading.kind) and (reading.ranges or not reading.rows):
         single = _of_ranges(reading, told, share)
     elif reading.rows:
         single = _of_groups(reading, [label for label in told if not _is_set(label)], one)
     else:
-        single = _of_names(reading, share)
+        # Without a readable hierarchy a value of a column of sets costs nothing, and any other label its share of the labels.
+        single = (lambda label: Fraction(0)) if reading.sets else (lambda label: share)
     sets = _of_sets(reading, told, one) if any(map(_is_set, told)) else None
     return single if sets is None else lambda label: sets(label) if _is_set(label) else single(label)
 
 
 def _is_set(label: str) -> bool:
     return label.startswith("{") and label.endswith("}") and ", " in label
-
-
-def _of_names(reading: LabelForm, share: Fraction) -> Price:
-    """Return the penalty function for labels without a readable hierarchy.
-
-    A value of a column of sets costs nothing; any other label costs one over the number of labels.
-    """
-    return (lambda label: Fraction(0)) if reading.sets else (lambda label: share)
 
 
 def _of_ranges(reading: LabelForm, labels: Sequence[str], share: Fraction) -> Price:
@@ -282,7 +254,7 @@ def _of_groups(reading: LabelForm, labels: Sequence[str], one: Fraction) -> Pric
     levels = _levels(reading)
     finest = next((level for level, groups in enumerate(levels) if all(label in groups for label in labels)), None)
     here = levels[1:] if finest is None else levels[finest : finest + 1]
-    number = bounds_reader(reading.kind) if _is_scale(reading.kind) else None
+    number = bounds_reader(reading.kind) if is_scale_type(reading.kind) else None
     if number and (lengths := _lengths(here, labels, number)):
         return lambda label: lengths.get(label, Fraction(0))
 
@@ -305,10 +277,7 @@ def _levels(reading: LabelForm) -> list[dict[str, list[str]]]:
 
 
 def _lengths(levels: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str], number: Ends) -> dict[str, Fraction]:
-    """Return the length of each group of numbers or dates over the length of all published values.
-
-    Empty if any label is no number.
-    """
+    """Return each group's length over that of all published values; empty if any label is no number."""
     reaches: dict[str, tuple[Number, Number]] = {}
     for label in labels:
         listed = max((groups.get(label, ()) for groups in levels), key=len, default=()) or (label,)
@@ -323,10 +292,7 @@ def _lengths(levels: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str
 
 
 def _of_sets(reading: LabelForm, labels: Sequence[str], one: Fraction) -> Price:
-    """Return the penalty function for sets of values such as ``{a, b}``.
-
-    A set costs its values over all listed values or, without a list, over all values that labels name.
-    """
+    """Return the penalty function for sets of values such as ``{a, b}``."""
     values = frozenset(row[0] for row in reading.rows if ", " in row[0])
     members = {label: _members(label, values) for label in labels if _is_set(label)}
     named = {each for found in members.values() for each in found} | {label for label in labels if label not in members}
@@ -351,10 +317,7 @@ def _members(label: str, values: frozenset[str]) -> list[str]:
 
 
 def _of_beginnings(reading: LabelForm, labels: Sequence[str]) -> Price:
-    """Return the penalty function for common prefixes such as ``12***``: the share of labels below them.
-
-    A label without a mask is a value.
-    """
+    """Return the penalty function for common prefixes such as ``12***``: the share of labels below them."""
     stems = sorted({label.rstrip(reading.mask) for label in labels})
     # In order, a stem has another below it if the next one begins with it.
     following = [*stems[1:], ""]
@@ -365,7 +328,7 @@ def _of_beginnings(reading: LabelForm, labels: Sequence[str]) -> Price:
         stem = label.rstrip(reading.mask)
         if stem == label and label != reading.sparse:
             return Fraction(0)
-        below = bisect_left(ends, stem + _LAST) - bisect_left(ends, stem)
+        below = bisect_left(ends, stem + LAST_CHARACTER) - bisect_left(ends, stem)
         return Fraction(max(below, 1), size)
 
     return price

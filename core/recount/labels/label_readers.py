@@ -7,7 +7,6 @@ together, so that a release is never refused for a reading that was not meant.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,15 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import group_levels, rows_of_lists
-from core.recount.labels.value_scales import Span, ValueScale, value_scale, value_texts
+from core.recount.labels.value_scales import BEYOND_FORM, LAST_CHARACTER, RANGE_FORM, Span, ValueScale, value_scale, value_texts
 from schemas.job.columns import QuasiIdentifier
 from schemas.registry.hierarchies import CsvHierarchy, HierarchySpec, PrefixHierarchy
 from schemas.registry.hierarchy_kinds import TreeHierarchy, hierarchy_kind
-
-_RANGE = re.compile(r"\[(.+?) - (.+)([\])])")
-_BEYOND = re.compile(r"(>=|<=|<) (.+)")
-# The last code point there is: whatever begins with a stem stands before the stem with this behind it.
-_LAST = chr(0x10FFFF)
 
 Reader = Callable[[str], Span | None]
 
@@ -100,9 +94,9 @@ def _ranges(scale: ValueScale, *, wide: bool) -> Reader:
     """Return a reader of labels such as ``[20 - 29]``, ``[1.5 - 2)``, ``>= 90`` and ``<= 17``."""
 
     def read(label: str) -> Span | None:
-        if found := _RANGE.fullmatch(label):
+        if found := RANGE_FORM.fullmatch(label):
             return scale.between(found[1], found[2], closed=found[3] == "]", wide=wide)
-        if found := _BEYOND.fullmatch(label):
+        if found := BEYOND_FORM.fullmatch(label):
             # Up to a year or day is to the end of it.
             if (unit := scale.unit(found[2])) is not None:
                 return (unit[0], len(scale.keys)) if found[1] == ">=" else (0, unit[1])
@@ -136,16 +130,13 @@ def _by_text(values: pa.Array) -> LabelAxis:
 
     def beginning(label: str) -> Span | None:
         stem = label.rstrip("*")
-        return (bisect_left(ordered, stem), bisect_right(ordered, stem + _LAST)) if stem != label else None
+        return (bisect_left(ordered, stem), bisect_right(ordered, stem + LAST_CHARACTER)) if stem != label else None
 
     return LabelAxis(_sorted_by([(text,) for text in texts]), exact, (beginning,), _pieces(texts))
 
 
 def axis_of_prefixes(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> LabelAxis:
-    """Order codes by length and text, for labels such as ``12***`` and ``000``.
-
-    Codes with a sparse prefix come first.
-    """
+    """Order codes by length and text, sparse ones first, for labels such as ``12***`` and ``000``."""
     length = len(spec.sparse_values[0]) if spec.sparse_values else 0
     sparse = (*spec.sparse_values, "0" * length) if length else ()
     keys = [(not text.startswith(sparse), len(text), text) for text, *_ in value_texts(values)]
@@ -165,7 +156,7 @@ def axis_of_prefixes(name: str, spec: PrefixHierarchy, values: pa.Array, folder:
             # A beginning that is shorter than the sparse ones says nothing of those: they are published as a group of their own.
             return (
                 bisect_left(ordered, (True, len(label), label[:count])),
-                bisect_right(ordered, (True, len(label), label[:count] + _LAST * masked)),
+                bisect_right(ordered, (True, len(label), label[:count] + LAST_CHARACTER * masked)),
             )
 
         return read

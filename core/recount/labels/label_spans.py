@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.group_levels import GroupLevel
 from core.recount.labels.label_readers import LabelAxis
-from core.recount.labels.value_scales import Span, texts_with_nulls, value_scale, value_texts
+from core.recount.labels.value_scales import BEYOND_FORM, RANGE_FORM, Span, texts_with_nulls, value_scale, value_texts
 from schemas.registry.hierarchies import WidthsHierarchy, decimals
 from schemas.release.manifest import MASK, NULL_MEMBER
 
@@ -24,7 +24,8 @@ NOTHING: Span = (0, 0)
 DIGITS = 15
 """Decimal digits that a float surely keeps."""
 SpanPositions = NDArray[np.int64]
-_BESIDE_NULL = f", {NULL_MEMBER}}}"
+WITH_NULL = f", {NULL_MEMBER}}}"
+"""How a set label ends that covers the null too."""
 _QUOTED = re.compile(rf'(?s)"((?:"*|.*, ){NULL_MEMBER}"*)"')
 
 
@@ -74,11 +75,6 @@ class Spans:
         labels = np.stack([np.full(len(order), -1), order], axis=1).ravel()
         return np.repeat(np.append(labels, -1).astype(np.int32), np.diff(edges, prepend=0, append=position_count))
 
-    @property
-    def positions_in_sets(self) -> int:
-        """The number of positions in all sets together."""
-        return sum(map(len, self.sets.values()))
-
 
 def read_labels(axis: LabelAxis, labels: Sequence[str | None]) -> Spans:
     """Return the axis positions that each label of a quasi-identifier covers, value sets included.
@@ -124,13 +120,13 @@ def _beside_null(label: str, axis: LabelAxis, null: int) -> tuple[Span | None, S
 
     The label begins with a brace. None for each that does not apply.
     """
-    if not label.endswith(_BESIDE_NULL):
+    if not label.endswith(WITH_NULL):
         return None, None
-    inner = label[1 : -len(_BESIDE_NULL)]
+    inner = label[1 : -len(WITH_NULL)]
     members = _members(f"{{{inner}}}", axis) if ", " in inner else None
     if members is not None:
         return None, np.append(members, null)
-    span = _read(_unquoted(inner), axis)
+    span = _read(unquoted_member(inner), axis)
     return None if span == NOTHING else span, None
 
 
@@ -139,7 +135,7 @@ def _joined(parts: Sequence[SpanPositions | None]) -> SpanPositions | None:
     return np.unique(np.concatenate(some)) if some else None
 
 
-def _unquoted(member: str) -> str:
+def unquoted_member(member: str) -> str:
     """Return a member of a set label as the value without its quotes."""
     return found[1] if (found := _QUOTED.fullmatch(member)) else member
 
@@ -153,7 +149,6 @@ def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, includes_high
     Args:
         pairs: The texts of the low and the high bound, None where one is open.
         includes_high: Whether a high bound above the low one belongs to the range.
-        is_one_level: Whether all labels are of one level.
     """
     nothing = None if is_one_level and any(low is not None or high is not None for low, high in pairs) else MASK
 
@@ -170,10 +165,6 @@ def is_closed(spec: WidthsHierarchy, kind: pa.DataType, columns: Sequence[pa.Arr
 
     It does for integers and ranks, and not for fractions. Floats may be so large that a bound was rounded to one of the values below it,
     which is then covered all the same.
-
-    Args:
-        kind: The type of the values.
-        columns: The published bounds.
     """
     if spec.encode or pt.is_integer(kind):
         return True
@@ -202,7 +193,7 @@ def _members(label: str, axis: LabelAxis) -> SpanPositions | None:
         (first, last): span
         for first in range(len(pieces))
         for last in range(first + 1, min(first + axis.pieces, len(pieces)) + 1)
-        if (span := axis.exact(_unquoted(", ".join(pieces[first:last])))) and span[1] > span[0]
+        if (span := axis.exact(unquoted_member(", ".join(pieces[first:last])))) and span[1] > span[0]
     }
     starts, ends = {0}, {len(pieces)}
     # Ascending, so that every way to a piece has been gone when it is its turn.
@@ -230,7 +221,6 @@ def read_integer_labels(
 
     Args:
         keys: Shape (m,), the values, ascending; None where they are no whole numbers, and no label is read.
-        labels: Of any form.
 
     Returns:
         The first position that each of them covers and the one after the last, 0 and 0 where it covers none, and which labels were read;
@@ -262,8 +252,6 @@ def _read_range(keys: NDArray[np.integer[Any]], labels: pa.Array) -> tuple[SpanP
 
 
 NOWHERE = -1
-_SPAN = re.compile(r"\[(.+?) - (.+)[\])]")
-_BEYOND = re.compile(r"(>=|<=|<) (.+)")
 
 
 class ClaimedLabels(NamedTuple):
@@ -376,9 +364,9 @@ def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> SpanPosit
 def _bounds(label: str | None, kinds: Sequence[pa.DataType]) -> Hashable:
     """Return the two published bounds of a label of numbers, in the types of their columns."""
     ends: tuple[str | None, str | None] = (label, label)
-    if label is not None and (found := _SPAN.fullmatch(label)):
+    if label is not None and (found := RANGE_FORM.fullmatch(label)):
         ends = found[1], found[2]
-    elif label is not None and (found := _BEYOND.fullmatch(label)):
+    elif label is not None and (found := BEYOND_FORM.fullmatch(label)):
         ends = (found[2], None) if found[1] == ">=" else (None, found[2])
     return tuple(map(_number, ends, kinds))
 

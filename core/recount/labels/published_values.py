@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.recount.labels.value_scales import is_scale_type
 from core.recount.shared_ends import step_lines
 from schemas.job.identifiers import OTHER, Publishing, Way
 
@@ -104,11 +105,6 @@ class ValuePublication(NamedTuple):
     other_values: Any = None
 
 
-def is_numeric_type(kind: pa.DataType) -> bool:
-    """Return whether a data type is an integer, float or decimal type."""
-    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
-
-
 def plain_values(values: pa.Array) -> list[Any]:
     """Return the values of a column as Python objects: times as integers of their unit, dates as days."""
     if pt.is_date(values.type):
@@ -134,17 +130,14 @@ def publication_of(counts: Sequence[ValueCount], nulls: int, rare_people: int, k
 
     Args:
         counts: The values, ascending, without null and what is no number.
-        nulls: People with a null, or what is no number.
         rare_people: People with a value that fewer than k people have.
-        kind: Type of the values.
         way: How they are published; a null comes last in what is returned.
-        k: People.
     """
     if isinstance(way, Publishing):
         if way.microaggregate is not None:
             return _grouped(counts, nulls, max(way.microaggregate, k), k)
         return _coarsened(counts, way, kind)
-    if is_numeric_type(kind) or pt.is_date(kind) or pt.is_timestamp(kind):
+    if is_scale_type(kind):
         return _on_grid(counts, nulls, rare_people, kind, k)
     return _in_words(counts, nulls, rare_people, kind, k)
 

@@ -16,11 +16,25 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 FRACTIONS = (3, 6, 9)
+RANGE_FORM = re.compile(r"\[(.+?) - (.+)([\])])")
+BEYOND_FORM = re.compile(r"(>=|<=|<) (.+)")
+LAST_CHARACTER = chr(0x10FFFF)
+"""The last code point there is: whatever begins with a stem stands before the stem with this behind it."""
 
 
 def is_text_type(kind: pa.DataType) -> bool:
     """Return whether a data type is one of text: a source may have any of three."""
     return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
+
+
+def is_numeric_type(kind: pa.DataType) -> bool:
+    """Return whether a data type is an integer, float or decimal type."""
+    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
+
+
+def is_scale_type(kind: pa.DataType) -> bool:
+    """Return whether a data type is one of numbers, dates or times, which have a ``value_scale``."""
+    return bool(is_numeric_type(kind) or pt.is_date(kind) or pt.is_timestamp(kind))
 
 
 def value_texts(values: pa.Array) -> list[tuple[str, ...]]:
@@ -147,12 +161,10 @@ class ValueScale:
         return None if first is None or after is None else (first, max(first, after))
 
     def between(self, low: str | None, high: str | None, *, closed: bool = True, wide: bool = False) -> Span | None:
-        """Return the span between two ends of a range; None where an end is no value of this scale.
+        """Return the span from ``low`` to ``high``, None being open; None where an end is no value here.
 
         Args:
-            low: The low end, which belongs to the range; None is open.
-            high: The high end; None is open.
-            closed: Whether it belongs to the range too.
+            closed: Whether the high end belongs to the range.
             wide: For times with a zone, whose clocks are put back once a year: whether a day more on both sides is taken in.
         """
         first = 0 if low is None else self._edge(low, "from", wide=wide)

@@ -534,4 +534,4 @@ def test_a_set_reaches_from_its_first_value_to_its_last_and_one_with_a_null_to_t
     assert (spans.low.tolist(), spans.high.tolist()) == ([0, 1, 3, 0, 1, 0, 4, 0], [3, 3, 4, 5, 2, 0, 5, 5])
     assert spans.ends.tolist() == [3, 3, 5, 5, 2, 0, 5, 5]
     assert {label: places.tolist() for label, places in spans.sets.items()} == {0: [0, 2], 1: [1, 2], 3: [0, 1, 4]}
-    assert (spans.nulls.tolist(), spans.null, spans.positions_in_sets) == ([2], 4, 2 + 2 + 3)
+    assert (spans.nulls.tolist(), spans.null, sum(map(len, spans.sets.values()))) == ([2], 4, 2 + 2 + 3)

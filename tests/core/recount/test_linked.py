@@ -44,9 +44,9 @@ def counted(rows: Sequence[Row], k: int, *, known: bool, changed: int | None = N
         if changed is not None:
             kept[changed] = ((kept[changed][0] + 1) % 3, *kept[changed][1:])
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", kept)
-        connection.execute(combinations_sql("written", ['"q"'], "combinations"))
-        owners = person_pseudonyms_sql(classed_persons_sql("combinations", "classes", "people", 1), [0]) if known else ""
-        [row] = connection.execute(linked_sql("written", ['"q"'], "combinations", ['"link"'], k, owners)).fetchall()
+        connection.execute(combinations_sql("written", ['"q"']))
+        owners = person_pseudonyms_sql(classed_persons_sql("classes", "people", 1), [0]) if known else ""
+        [row] = connection.execute(linked_sql("written", ['"q"'], ['"link"'], k, owners)).fetchall()
     return LinkCount(("link",), known, *row)
 
 
@@ -180,10 +180,10 @@ def test_persons_of_a_class_that_is_not_published_stay_and_are_unexpected() -> N
         connection.execute(
             "CREATE TABLE people AS SELECT * FROM (VALUES (0, 7, 1, 'p'), (1, 8, 1, 's')) AS t(class, person, records, link_0)"
         )
-        connection.execute(combinations_sql("written", ['"q"'], "combinations"))
-        owners = person_pseudonyms_sql(classed_persons_sql("combinations", "classes", "people", 1), [0])
+        connection.execute(combinations_sql("written", ['"q"']))
+        owners = person_pseudonyms_sql(classed_persons_sql("classes", "people", 1), [0])
         [(number,)] = connection.execute("SELECT combination FROM combinations").fetchall()
         found = connection.execute(f"SELECT combination, person, link_0 FROM {owners} ORDER BY person").fetchall()
-        [row] = connection.execute(linked_sql("written", ['"q"'], "combinations", ['"link"'], 1, owners)).fetchall()
+        [row] = connection.execute(linked_sql("written", ['"q"'], ['"link"'], 1, owners)).fetchall()
     assert found == [(number, 7, "p"), (None, 8, "s")]
     assert LinkCount(("link",), True, *row).unexpected

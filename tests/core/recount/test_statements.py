@@ -30,6 +30,7 @@ from core.recount.people import (
     classes_sql,
     combinations_sql,
     holders_sql,
+    one_value_sql,
     people_sql,
     person_values_sql,
     persons_of_source_sql,
@@ -38,7 +39,7 @@ from core.recount.people import (
     source_persons_sql,
     unexpected_values_sql,
 )
-from core.recount.spreads import holder_classes_sql, one_value_sql
+from core.recount.spreads import holder_classes_sql
 from core.recount.truth import (
     DigestPart,
     excess_records_sql,
@@ -94,7 +95,7 @@ def test_people_of_classes_are_counted_as_one_by_one(held: Rows, known: Sequence
     with duckdb.connect() as connection:
         table(connection, "held", "combination BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", held)
         table(connection, "combinations", "combination BIGINT, records BIGINT, masked BOOLEAN", combinations)
-        found = answer(connection, people_sql("combinations", "held", 1, k))
+        found = answer(connection, people_sql(1, k))
     assert found == (
         len(everybody), (falling[k - 1 : k] or [0])[0], different.get(2, 0) if 2 in known else 0, min(different.values(), default=0),
         sum(many < k for many in different.values()), sum(published[one] for one in known if different[one] < k),
@@ -120,7 +121,7 @@ def test_values_that_are_not_those_of_the_people_are_counted_by_class(written: R
         table(connection, "written", "q VARCHAR, v VARCHAR", written)
         table(connection, "combinations", "combination BIGINT, label_0 VARCHAR", [(1, "a"), (2, None)])
         table(connection, "held", "combination BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", held)
-        assert answer(connection, unexpected_values_sql("written", ["q"], "v", "combinations", "held", "value_0")) == (len(expected),)
+        assert answer(connection, unexpected_values_sql("written", ["q"], "v", "value_0")) == (len(expected),)
 
 
 @given(HELD)
@@ -135,7 +136,7 @@ def test_classes_in_which_all_who_have_a_value_have_the_same_are_counted(held: R
     with duckdb.connect() as connection:
         table(connection, "held", "combination BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", held)
         table(connection, "combinations", "combination BIGINT, records BIGINT", [(one, 10 * one) for one in (1, 2, 4)])
-        assert answer(connection, one_value_sql("combinations", "held", "value_0")) == (len(expected), sum(expected))
+        assert answer(connection, one_value_sql("value_0")) == (len(expected), sum(expected))
 
 
 def test_holders_of_a_value_are_asked_for_where_somebody_has_several_values_alone(connection: duckdb.DuckDBPyConnection) -> None:
@@ -181,7 +182,7 @@ def test_classes_that_publish_the_same_are_one_combination_and_one_that_nobody_p
     table(connection, "combinations", "combination BIGINT, label_0 VARCHAR, label_1 VARCHAR", [(7, "a", "1"), (8, None, "1")])
     people = [(0, 1, "x", 2), (2, 1, "x", 3), (2, 1, "y", 1), (1, 1, "x", 4), (3, 2, "x", 5)]
     table(connection, "people", "class BIGINT, person BIGINT, value_0 VARCHAR, records BIGINT", people)
-    connection.execute(holders_sql(classed_persons_sql("combinations", "kept", "people", 2), ["p.value_0"], "held"))
+    connection.execute(holders_sql(classed_persons_sql("kept", "people", 2), ["p.value_0"], "held"))
     found = connection.execute("SELECT combination, person, value_0, records FROM held").fetchall()
     assert set(found) == {(7, 1, "x", 5), (7, 1, "y", 1), (8, 1, "x", 4), (None, 2, "x", 5)}
 
@@ -293,7 +294,7 @@ def test_pseudonyms_and_source_values_are_counted_once_however_often_they_occur(
 def test_a_class_is_masked_only_where_each_label_is_a_star_and_none_is_missing(connection: duckdb.DuckDBPyConnection) -> None:
     rows = [("*", "*"), ("*", "*"), ("*", None), (None, None), ("a", "*"), ("a", "*")]
     table(connection, "release", "q VARCHAR, r VARCHAR", rows)
-    connection.execute(combinations_sql("release", ["q", "r"], "combinations"))
+    connection.execute(combinations_sql("release", ["q", "r"]))
     found = connection.execute("SELECT label_0, label_1, records, masked FROM combinations").fetchall()
     assert set(found) == {("*", "*", 2, True), ("*", None, 1, False), (None, None, 1, False), ("a", "*", 2, False)}
 
@@ -309,7 +310,7 @@ def test_a_class_has_one_value_where_all_hold_it_though_some_hold_another_too(co
     held = [(1, 1, "x", 1), (1, 2, "x", 1), (1, 1, "y", 1), (2, 3, "x", 1), (2, 4, "y", 1)]
     table(connection, "held", "combination BIGINT, person BIGINT, v VARCHAR, records BIGINT", held)
     table(connection, "combinations", "combination BIGINT, records BIGINT", [(1, 3), (2, 2)])
-    assert answer(connection, one_value_sql("combinations", "held", "v")) == (1, 3)
+    assert answer(connection, one_value_sql("v")) == (1, 3)
 
 
 def test_records_of_a_combination_that_k_share_are_not_rare(connection: duckdb.DuckDBPyConnection) -> None:
@@ -361,10 +362,10 @@ def test_persons_of_each_value_are_counted_once_however_many_rows_they_have(conn
 
 def test_persons_have_each_of_their_values_once_in_a_combination_and_once_in_all(connection: duckdb.DuckDBPyConnection) -> None:
     held = [(1, 1, "x"), (1, 1, "x"), (1, 1, "y"), (2, 1, "x"), (2, 2, None), (2, 2, None), (1, 0, "x"), (2, 0, None)]
-    table(connection, "holders", "combination BIGINT, person BIGINT, s VARCHAR", held)
-    found = connection.execute(f"FROM {person_values_sql('holders', 's')}").fetchall()
+    table(connection, "held", "combination BIGINT, person BIGINT, s VARCHAR", held)
+    found = connection.execute(f"FROM {person_values_sql('s')}").fetchall()
     assert Counter(found) == Counter({one: 1 for one in held if one[1]})
-    found = connection.execute(f"FROM {source_pairs_sql('holders', 's')}").fetchall()
+    found = connection.execute(f"FROM {source_pairs_sql('s')}").fetchall()
     assert Counter(found) == Counter([(1, "x"), (1, "y"), (2, None)])
 
 

@@ -49,9 +49,7 @@ def test_contents_are_those_of_persons_by_what_their_classes_publish() -> None:
         rows = [(0, 7, 40, 1), (1, 7, 40, 2), (1, 7, 41, 4), (1, 8, 40, 1), (2, 7, 40, 3), (3, 9, 42, 2), (4, 9, 42, 1)]
         connection.execute("CREATE TABLE people (class INTEGER, person UBIGINT, insensitive UBIGINT, records BIGINT)")
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", rows)
-        connection.execute(
-            holders_sql(classed_persons_sql("combinations", "classes", "people", 2), ["p.insensitive AS content"], "contents")
-        )
+        connection.execute(holders_sql(classed_persons_sql("classes", "people", 2), ["p.insensitive AS content"], "contents"))
         found = connection.execute("SELECT combination, person, content, records FROM contents").fetchall()
     assert set(found) == {(1, 7, 40, 3), (1, 7, 41, 4), (1, 8, 40, 1), (2, 7, 40, 3), (None, 9, 42, 3)}
 

@@ -211,7 +211,7 @@ def test_untreated_columns_are_counted_in_the_files_where_the_source_has_records
         "model_faults": (["of values"], {"l": {"s": 2.0}}, []), "_expect": None, "hidden_label_faults": ["hidden"],
         "endpoint_faults": ["of ends"], "_pseudonym_faults": ["of pseudonyms"], "columns_of_job": "columns",
         "published_qids": "qids", "count_combinations": "of records",
-        "combined_pairs": ({"insensitive": "pairs"}, ["together"]), "_truth": (of_source, verdict.Truth(["untrue"])), "_unproved": ["told"],
+        "combined_pairs": ({"insensitive": "pairs"}, ["together"]), "_truth": (of_source, verdict.Truth(["untrue"])),
         "passed_columns": {"note": (1, 2, 3)}, "column_losses": {"q": "loss"}, "class_size_faults": ["of sizes"],
         "mismatched_pseudonym_faults": ["of links"],
     })  # fmt: skip

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.recount.groups import TogetherCount
-from core.recount.people import combinations_sql
+from core.recount.people import COMBINATIONS, combinations_sql
 from core.recount.shares import ShareSpread
 from schemas.job.job import Job
 from schemas.release.figures import KINDS, Kind
 from schemas.release.manifest import ClaimedLevels
-from tasks.recount.people import COMBINATIONS, columns_of_job, combined_pairs, count_combinations, count_person_combinations
-from tasks.recount.people_of_source import MANY, MOST_JOINED, OVERLAPPING, _unknown
-from tasks.recount.rows import RowsInOneDatabase
+from tasks.recount.people import columns_of_job, combined_pairs, count_combinations, count_person_combinations
+from tasks.recount.people_of_source import MANY, OVERLAPPING, _unknown
+from tasks.recount.rows import JOINED_COLUMNS, RowsInOneDatabase
 from tasks.recount.spreads import model_faults
 from tests.jobs import job_of
 
@@ -55,7 +55,7 @@ def counted_together(connection: duckdb.DuckDBPyConnection, folder: Path, named:
     pq.write_table(pa.table(columns | {kind: [one[2] for one in held] for kind in kinds}), people)
     pq.write_table(pa.table({"label_0": ["young", "old"]}), classes)
     connection.execute("CREATE TABLE release AS SELECT CASE WHEN range < 5 THEN 'young' ELSE 'old' END AS age FROM range(9)")
-    connection.execute(combinations_sql("release", ['"age"'], COMBINATIONS))
+    connection.execute(combinations_sql("release", ['"age"']))
     return dict(count_person_combinations(named, connection, ([people], [classes])))
 
 
@@ -82,7 +82,7 @@ def test_persons_who_are_alone_with_what_they_publish_are_counted_by_kind_of_col
 @pytest.mark.parametrize(
     ("qids", "claim", "known"),
     [
-        (1, {}, ""), (MOST_JOINED, {}, ""), (MOST_JOINED + 1, {}, MANY), (1, None, OVERLAPPING), (1, {"starred": True}, OVERLAPPING),
+        (1, {}, ""), (JOINED_COLUMNS, {}, ""), (JOINED_COLUMNS + 1, {}, MANY), (1, None, OVERLAPPING), (1, {"starred": True}, OVERLAPPING),
         (2, {"levels": {"q0": (1,), "q1": (0, 1)}}, OVERLAPPING), (2, {"levels": {"q0": (1,), "q1": ()}}, OVERLAPPING),
     ],
 )  # fmt: skip

@@ -14,19 +14,19 @@ from core.recount.truth import BUCKETS, DigestPart
 from schemas.job.job import Job
 from schemas.release.manifest import ClaimedLevels
 from tasks.recount.original import Original, ReleaseAndSource, release_and_source
-from tasks.recount.rows import RowsInOneDatabase, Side
-from tasks.recount.truth import JOINS, MOST_COUNTS, PARTS, _joint_faults, _looked_up, _parts_of, _wrong_types, compare_with_source
+from tasks.recount.rows import JOINED_COLUMNS, RowsInOneDatabase, Side
+from tasks.recount.truth import MOST_COUNTS, PARTS, _joint_faults, _looked_up, _parts_of, _wrong_types, compare_with_source
 from tests.jobs import job_of
 
 
 @pytest.mark.parametrize(("values", "parts"), [(1, PARTS), (MOST_COUNTS // PARTS, PARTS), (MOST_COUNTS // 32, 32), (MOST_COUNTS // 8, 8)])
 def test_parts_are_a_power_of_two_as_they_are_bits_of_a_digest(values: int, parts: int) -> None:
-    one: Any = SimpleNamespace(source=range(values - 1), released=range(1), spans=SimpleNamespace(positions_in_sets=0))
+    one: Any = SimpleNamespace(source=range(values - 1), released=range(1), spans=SimpleNamespace(sets={}))
     assert _parts_of(one) == parts
 
 
 def test_of_many_columns_a_record_has_the_same_digest_in_the_release_and_in_the_source() -> None:
-    columns = [f"c{number}" for number in range(JOINS + 2)]
+    columns = [f"c{number}" for number in range(JOINED_COLUMNS + 2)]
     parts = [DigestPart("r.p", "s.p"), *(DigestPart(f"r.{name}", f"of_{name}.digest", f"of_{name}", name) for name in columns)]
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE source AS SELECT 7 AS p, {', '.join(f'{place} AS {name}' for place, name in enumerate(columns))}")

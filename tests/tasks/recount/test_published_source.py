@@ -161,7 +161,7 @@ def test_masked_records_are_left_out_unless_all_look_like_them(connection: duckd
         found = release_and_source(one, RowsInOneDatabase(connection, "release", "source"), Original("source", pa.schema([])))
         assert connection.execute(f"SELECT count(*) FROM {found.unmasked}").fetchall() == [(expected,)]
         # Where none is set apart a star is a label like others.
-        assert (found.unmasked == found.release) is (expected == 3)
+        assert (found.unmasked == found.rows.release) is (expected == 3)
 
 
 def test_nulls_of_few_are_the_word_of_the_others(connection: duckdb.DuckDBPyConnection) -> None:

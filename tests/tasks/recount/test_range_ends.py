@@ -86,7 +86,7 @@ def as_range(low: int | None, high: int | None) -> str:
 @pytest.mark.parametrize(("unmasked", "read"), [("release", True), ("(FROM release WHERE q <> '*')", False)])
 def test_a_star_covers_all_where_no_record_was_set_apart_as_masked(unmasked: str, read: bool) -> None:
     job = Job.model_validate(job_of(columns=TREE, privacy={"k": 2}, suppression={"limit": 0.5, "treatment": "mask"}))
-    sides: Any = SimpleNamespace(release="release", unmasked=unmasked)
+    sides: Any = SimpleNamespace(rows=SimpleNamespace(release="release"), unmasked=unmasked)
     claim = ClaimedLevels(levels={"q": (1,)}, tops={}, starred=False)
     qid = job.columns.quasi_identifiers[0]
     found = labels_of_levels(job, sides, qid, pa.array(["a", "b", "c"]), [pa.array(["A", "*"])], claim)
@@ -194,7 +194,7 @@ def test_labels_are_read_by_the_levels_that_are_said_and_by_any_where_none_is(
     levels: tuple[int, ...], labels: list[str], top: int | None, read: bool
 ) -> None:
     job = Job.model_validate(job_of(columns=TREE, privacy={"k": 2}))
-    sides: Any = SimpleNamespace(release="release", unmasked="release")
+    sides: Any = SimpleNamespace(rows=SimpleNamespace(release="release"), unmasked="release")
     claim = ClaimedLevels(levels={"q": levels}, tops={} if top is None else {"q": top}, starred=False)
     found = labels_of_levels(job, sides, job.columns.quasi_identifiers[0], pa.array(["a", "b", "c"]), [pa.array(labels)], claim)
     assert (found is not None) is read

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.recount.groups import Groups
+from core.recount.people import HELD
 from schemas.errors.base import VerificationError
 from schemas.job.job import Job, hierarchy_digests, load_job
 from schemas.release.manifest import ClaimedLevels
@@ -31,7 +32,6 @@ from tasks.recount.original import (
     unproved_reason,
     with_source_types,
 )
-from tasks.recount.people import HELD
 from tasks.recount.people_of_source import PeopleOfSource
 from tasks.recount.published_labels import expect_labels, qid_labels
 from tasks.recount.recount import claimed_k

@@ -65,5 +65,5 @@ def test_persons_of_a_source_are_counted_once_and_nobody_is_none() -> None:
 def test_persons_are_numbers_with_a_point_whether_or_not_a_dictionary_holds_them(kind: pa.DataType, floating: bool, coded: bool) -> None:
     job = Job.model_validate(job_of(columns=COLUMNS | {"person": ["who", "where"]}))
     columns = pa.schema([("where", pa.int64()), ("who", pa.dictionary(pa.int32(), kind) if coded else kind)])
-    assert originals.persons_in(job, columns) == {'"who"': floating, '"where"': False}
+    assert Original("source", columns).persons(job) == {'"who"': floating, '"where"': False}
     assert Original("source", columns).type_of("who") == kind

@@ -51,9 +51,9 @@ def counted(rows: Sequence[Row], k: int, *, known: bool, exchanged: bool = False
         connection.executemany("INSERT INTO written VALUES (?, ?, ?)", [row[:3] for row in rows])
         kept = [(["a", "b", None].index(q), person, 1, *([other, one] if exchanged else [one, other])) for q, one, other, person in rows]
         connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?)", kept)
-        connection.execute(combinations_sql("written", ['"q"'], "combinations"))
-        owners = person_pseudonyms_sql(classed_persons_sql("combinations", "classes", "people", 1), [0, 1]) if known else ""
-        published = published_rows_sql("written", ['"q"'], "combinations", ["s.one", "s.other"])
+        connection.execute(combinations_sql("written", ['"q"']))
+        owners = person_pseudonyms_sql(classed_persons_sql("classes", "people", 1), [0, 1]) if known else ""
+        published = published_rows_sql("written", ['"q"'], ["s.one", "s.other"])
         connection.execute(joined_rows_sql(published, owners, links))
         for statement in alike_at_once_sql(2):
             connection.execute(statement)

@@ -13,7 +13,7 @@ import pytest
 from core.recount.linked import LinkCount
 from core.recount.people import combinations_sql
 from schemas.job.job import Job
-from tasks.recount.people import COMBINATIONS, count_linked
+from tasks.recount.people import count_linked
 from tests.jobs import job_of
 
 SSN: dict[str, Any] = {"name": "ssn", "treatment": {"hash": {"key": {"env": "KEY"}}}}
@@ -49,7 +49,7 @@ def test_linked_records_are_counted_by_persons_where_every_file_of_these_says_th
         assert connection.execute("SELECT table_name FROM duckdb_tables()").fetchall() == [("release",)], "nothing is asked of no links"
         if expected == KNOWN:
             # As who counts the persons leaves it.
-            connection.execute(combinations_sql("release", ['"q"'], COMBINATIONS))
+            connection.execute(combinations_sql("release", ['"q"']))
         assert count_linked(job, connection, "release", ['"q"'], (kept, [classes]) if kept else None) == (expected,)
 
 
