@@ -18,7 +18,6 @@ from core.composition.joint_classes import (
     ARRANGED_VALUES,
     ARRANGEMENTS,
     MINE,
-    SETS,
     THEIRS,
     RecordMatching,
     common_persons_sql,
@@ -26,9 +25,8 @@ from core.composition.joint_classes import (
     equal_records_sql,
     joined_records_sql,
     joint_classes_sql,
-    sets_table_sql,
 )
-from core.composition.joint_means import few_persons_sql, means_sql
+from core.composition.joint_figures import SETS, few_persons_sql, means_sql, sets_table_sql
 from core.units.source_digests import Likeness
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job

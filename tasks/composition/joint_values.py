@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from core.columns.domains import Domain
-from core.composition.joint_classes import (
+from core.composition.joint_classes import MINE, THEIRS
+from core.composition.joint_figures import (
     FAILING,
-    MINE,
-    THEIRS,
     joint_values_sql,
     numbered_classes_sql,
     persons_with_values_sql,

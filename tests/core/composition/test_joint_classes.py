@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from core.composition.joint_classes import (
     ABSENT,
-    FAILING,
     JOINED,
     MINE,
     THEIRS,
@@ -25,13 +24,17 @@ from core.composition.joint_classes import (
     equal_records_sql,
     joined_records_sql,
     joint_classes_sql,
+)
+from core.composition.joint_figures import (
+    FAILING,
+    few_persons_sql,
     joint_values_sql,
+    means_sql,
     numbered_classes_sql,
     sets_table_sql,
     sizes_sql,
     values_at_risk_sql,
 )
-from core.composition.joint_means import few_persons_sql, means_sql
 from core.units.source_digests import Likeness
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from core.columns.domains import Domain
-from core.composition.joint_classes import THEIRS, RecordMatching, joined_records_sql, sets_table_sql
+from core.composition.joint_classes import THEIRS, RecordMatching, joined_records_sql
+from core.composition.joint_figures import sets_table_sql
 from core.units.digests import NOBODY, digests_of
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
