@@ -14,6 +14,9 @@ sensitive one, which links the two lines. A sensitive value that changed may hav
 or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
 no line has kept its value can leave out the others. A person whose rows in several tables hang together otherwise counts among those that
 left and those that came too, and keeps the joint class. A change that perhaps nobody sees hides no other one, and is at risk.
+
+Where no persons are named, a record whose quasi-identifiers change is another one: one left and one came. If one label covers both, the
+files show a line as before. So it hides nobody else who left the same class: those of whom a line is gone are counted by themselves too.
 """
 
 from __future__ import annotations
@@ -98,6 +101,8 @@ class RecordMatching(NamedTuple):
             published value changed too, and perhaps nobody sees it where the ways differ.
         remade: Whether this one publishes other values of a sensitive column that the other publishes as it is: then contents alone show
             that a value has perhaps changed.
+        lines: Sensitive columns in which lines of classes that belong together are equal for all that is seen; None where lines are not
+            compared, because persons are named or the two releases publish values in different ways.
     """
 
     contents: bool
@@ -108,15 +113,17 @@ class RecordMatching(NamedTuple):
     arranged: tuple[str, ...] = ()
     ways: bool | None = None
     remade: bool = False
+    lines: tuple[int, ...] | None = None
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
     """Return SQL that makes ``joined``: records of either release with their class in both, or ABSENT.
 
-    Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``beside``, ``value_0`` …, and ``their_value_0`` … of
-    those not in ``same``. A record in both whose published values changed has a row for each release besides that is ``changed``. A
-    further record of a person has one that is ``beside`` and counts as no record. Where a sensitive value changed, OF_CHANGED is added to
-    the published classes of the row of both, whose ``value_0`` … are those of this release.
+    Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``beside``, ``hidden`` (the other release has a line for
+    it), ``value_0`` …, and ``their_value_0`` … of those not in ``same``. A record in both whose published values changed has a row for
+    each release besides that is ``changed``. A further record of a person has one that is ``beside`` and counts as no record. Where a
+    sensitive value changed, OF_CHANGED is added to the published classes of the row of both, whose ``value_0`` … are those of this
+    release.
 
     It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
@@ -124,16 +131,21 @@ def joined_records_sql(identity: RecordMatching) -> str:
     knows them knows that each has left a class and come to another. So a person who is in both is paired with no other one.
     """
     levels = _levels(identity)
-    steps, mine, theirs = [_kept(identity)], "kept_mine", "kept_theirs"
+    steps, rows, mine, theirs = [_kept(identity)], list[str](), "kept_mine", "kept_theirs"
     for level, by in enumerate(levels):
+        if by[0] in OF_LINES:
+            found = " UNION ALL ".join(f"SELECT m_class, t_class FROM pairs_{before} WHERE is_pair" for before in range(level))
+            steps += _with_partners(by[0], found, mine, theirs)
+            mine, theirs = f"{mine}_{by[0]}", f"{theirs}_{by[0]}"
         steps += [_numbered(side, by) for side in (mine, theirs)]
         steps.append(_paired(identity, f"pairs_{level}", f"{mine}_numbered", f"{theirs}_numbered", by))
         mine, theirs = f"left_{level}_mine", f"left_{level}_theirs"
         steps += [_left(identity, f"pairs_{level}", *sides) for sides in (("m", "t", mine), ("t", "m", theirs))]
-    alone = f"SELECT *, false AS beside FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
-    found = [f"SELECT *, false AS beside FROM pairs_{level} WHERE is_pair" for level in range(len(levels))]
+        shown = [_one_side(identity, side) for side in "mt"] if by[0] in OF_LINES else ["SELECT *, false AS beside, false AS hidden"]
+        rows += [f"{one} FROM pairs_{level} WHERE is_pair" for one in shown]
+    alone = f"SELECT *, false AS beside, false AS hidden FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
     further = [_beside(identity, mine, f"kept_{THEIRS}", THEIRS), _beside(identity, f"kept_{MINE}", theirs, MINE)] * identity.persons
-    pairs = " UNION ALL ".join([*found, alone, *further])
+    pairs = " UNION ALL ".join([*rows, alone, *further])
     return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)}, pairs AS ({pairs}) {_rows(identity)}"
 
 
@@ -145,10 +157,35 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     untreated, published = ("untreated",) if identity.untreated else (), ("published",) if identity.ways else ()
     values = tuple(f"value_{number}" for number in identity.same)
     alike = ("content", "kept", "whose") if identity.persons else ("content", "kept")
-    levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), (*alike, *published), alike]
+    levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), *[(*alike, *published)] * bool(published)]
+    if identity.lines is not None:
+        # Before those that are alike but for what is published: what is left then is what the files show.
+        shown = (*(published or untreated), *(f"value_{number}" for number in identity.lines))
+        levels += [(partner, "kept", *shown) for partner in OF_LINES]
+    levels.append(alike)
     if identity.persons:
         levels += [("person", *values, *untreated), ("person", *values, *published), ("person", *values), ("person",)]
     return list(dict.fromkeys(levels))
+
+
+OF_LINES = ("my_class", "their_class")
+"""By which class lines are compared: each class of the one release with that of the other of which it holds the most records."""
+
+
+def _with_partners(partner: str, pairs: str, mine: str, theirs: str) -> list[str]:
+    """Return the SQL steps that name the class of one release for the records of both; null without one.
+
+    Where one release has coarser levels, each class of the other lies in one class of it.
+    """
+    own, other = ("m_class", "t_class") if partner == OF_LINES[0] else ("t_class", "m_class")
+    at_home, away = (mine, theirs) if partner == OF_LINES[0] else (theirs, mine)
+    most = f"row_number() OVER (PARTITION BY {other} ORDER BY count(*) DESC, {own}) = 1"
+    released = f"FROM ({pairs}) WHERE m_class >= 0 AND t_class >= 0 GROUP BY m_class, t_class"
+    known = f"SELECT {own} AS {partner}, {other} AS class {released} QUALIFY {most}"
+    return [
+        f"{at_home}_{partner} AS (SELECT *, CASE WHEN class >= 0 THEN class END AS {partner} FROM {at_home})",
+        f"{away}_{partner} AS (SELECT r.*, p.{partner} FROM {away} AS r LEFT JOIN ({known}) AS p USING (class))",
+    ]
 
 
 def _kept(identity: RecordMatching) -> str:
@@ -200,11 +237,17 @@ def _beside(identity: RecordMatching, mine: str, theirs: str, whole: str) -> str
     """
     one_each = f"(SELECT count(*) = count(DISTINCT person) FROM {whole} WHERE person <> 0)"
     same = f"m.person = t.person AND m.person <> 0 AND {one_each}"
-    return f"SELECT {_both_sides(identity)}, false AS is_pair, true AS beside FROM {mine} m JOIN {theirs} t ON {same}"
+    return f"SELECT {_both_sides(identity)}, false AS is_pair, true AS beside, false AS hidden FROM {mine} m JOIN {theirs} t ON {same}"
 
 
 def _both_sides(identity: RecordMatching) -> str:
     return ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
+
+
+def _one_side(identity: RecordMatching, side: str) -> str:
+    """Return the select list of one record of a pair of lines, as a row without a partner."""
+    columns = (f"{one}_{column}" if one == side else f"NULL AS {one}_{column}" for one in "mt" for column in _carried(identity))
+    return f"SELECT {', '.join(columns)}, false AS is_pair, false AS beside, true AS hidden"
 
 
 def _left(identity: RecordMatching, pairs: str, side: str, other: str, name: str) -> str:
@@ -240,14 +283,14 @@ def _rows(identity: RecordMatching) -> str:
     shown = "is_pair AND m_class >= 0 AND t_class >= 0"
     differing = f"CASE WHEN {shown} AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
-    joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside"
+    joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside, hidden"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
     whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join([seen, *perhaps])})"
     unseen = f"CASE WHEN {seen} THEN 0 ELSE {OF_PERHAPS_CHANGED} END"
     return f"""
         SELECT {joint}{both} FROM pairs
-        UNION ALL SELECT m_class + {unseen}, {ABSENT}, {whose}, true, false{mine} {of_changed}
-        UNION ALL SELECT {ABSENT}, t_class + {unseen}, {whose}, true, false{theirs} {of_changed}
+        UNION ALL SELECT m_class + {unseen}, {ABSENT}, {whose}, true, false, false{mine} {of_changed}
+        UNION ALL SELECT {ABSENT}, t_class + {unseen}, {whose}, true, false, false{theirs} {of_changed}
     """
 
 
@@ -278,23 +321,29 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
         k: Fewest records or persons that are safe.
         count_persons: Whether persons are counted. A record of no person adds nothing to a class, and is at risk in one that fails.
     """
-    unit, at_risk = "persons" if count_persons else "records", _at_risk("fails", persons=count_persons)
+    unit, at_risk = "persons" if count_persons else "records", _at_risk(persons=count_persons)
+    shown = "count(nullif(person, 0)) FILTER (visible > 0) OVER (PARTITION BY a, b)" if count_persons else "visible"
     return f"""
         WITH people AS (
             SELECT a, b, {"person" if count_persons else "NULL AS person"},
-                   count(*) FILTER (NOT beside) AS records, count(*) FILTER (changed) AS changed
+                   count(*) FILTER (NOT beside) AS records, count(*) FILTER (changed) AS changed,
+                   count(*) FILTER (NOT hidden) AS visible
             FROM {JOINED} GROUP BY ALL),
         sized AS (
             SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
-                   CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
+                   {shown} AS shown, CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
             FROM people),
-        told AS (SELECT *, ({unit} < {k} OR greatest(a, b) >= {OF_PERHAPS_CHANGED}) AND (a >= 0 OR b >= 0) AS fails FROM sized)
+        told AS (
+            SELECT *, ({unit} < {k} OR greatest(a, b) >= {OF_PERHAPS_CHANGED}) AND (a >= 0 OR b >= 0) AS fails,
+                   NOT fails AND part <> 'shared' AND shown < {k} AND (a >= 0 OR b >= 0) AS few_lines
+            FROM sized)
         SELECT part, sum(records)::BIGINT, ({at_risk})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
     """
 
 
-def _at_risk(fails: str, *, persons: bool) -> str:
-    nobody = f"coalesce(sum(records) FILTER ({fails} AND person = 0), 0)"
-    if persons:
-        return f"count(DISTINCT person) FILTER ({fails} AND person <> 0) + {nobody}"
-    return f"coalesce(sum(records) FILTER ({fails}), 0)"
+def _at_risk(*, persons: bool) -> str:
+    """Return SQL that counts who is in a class that fails, or has one of few lines that are gone or new."""
+    nobody = "person = 0" if persons else "true"
+    records = f"coalesce(sum(records) FILTER (fails AND {nobody}), 0) + coalesce(sum(visible) FILTER (few_lines AND {nobody}), 0)"
+    somebody = "count(DISTINCT person) FILTER ((fails OR (few_lines AND visible > 0)) AND person <> 0) + "
+    return f"{somebody if persons else ''}{records}"

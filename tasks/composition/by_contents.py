@@ -349,14 +349,18 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
     [[common]] = database.execute(common_persons_sql()).fetchall()
     both = zip(compared.mine.values, compared.theirs.values, strict=True)
     # What each release makes of a value differs though the value is the same; whether that is, the untreated columns show.
-    same = tuple(number for number, places in enumerate(both) if None not in places and number not in compared.promises.republished)
+    held = [number for number, places in enumerate(both) if None not in places]
+    same = tuple(number for number in held if number not in compared.promises.republished)
+    contents, persons = compared.by_contents and Likeness(*alike).is_shared, compared.by_persons and common > 0
+    shows_lines = contents and not persons and compared.ways is not False and not compared.remade
     return RecordMatching(
-        contents=compared.by_contents and Likeness(*alike).is_shared,
-        persons=compared.by_persons and common > 0,
+        contents=contents,
+        persons=persons,
         untreated=compared.mine.untreated,
         ways=compared.ways,
         remade=compared.remade,
         values=len(compared.theirs.values),
         same=same,
         arranged=compared.mine.arranged,
+        lines=tuple(held) if shows_lines else None,
     )

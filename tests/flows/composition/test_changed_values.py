@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -380,3 +382,70 @@ def test_a_job_that_reads_other_spellings_still_knows_the_records(anonymise: Ano
     [overlap] = anonymise(tmp_path / "two.yaml").untold.overlaps or ()
     # Each pair of a and b is of one record.
     assert (overlap.shared, overlap.shared_at_risk, overlap.changed, overlap.added, overlap.removed) == (60, 60, 0, 0, 0)
+
+
+def aged(folder: Path, low: int, **parts: Any) -> Path:
+    """A job of which no person is named, at a given level of ages."""
+    path = job_in(folder, person=False, method={"name": "skald", "levels": {"age": [low, low]}}, **parts)
+    written = yaml.safe_load(path.read_text())
+    written["columns"]["quasi_identifiers"] = [{"name": "age", "hierarchy": {"widths": [1, 10, 20]}}]
+    written["columns"]["identifiers"] = ["pid", "a", "b"]
+    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    return path
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("first", "then"), [(1, 1), (1, 2), (2, 1)])
+@pytest.mark.parametrize("left", [1, 5])
+def test_ages_that_change_within_their_label_hide_nobody_who_left(
+    anonymise: Anonymise, tmp_path: Path, first: int, then: int, left: int
+) -> None:
+    """Birthdays that no label shows, and some who leave the same class: the files show these, and nobody else."""
+    rows = [row | {"age": 20 + 5 * (number % 8), "note": "seen"} for number, row in enumerate(people(160))]
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    anonymise(aged(tmp_path, first))
+    older = [row | {"age": row["age"] + 1} if row["age"] in {30, 35} and row["a"] < 6 else row for row in rows]
+    gone = [row["pid"] for row in rows if row["age"] == 35][:left]
+    later = [row for row in older if row["pid"] not in gone]
+    hidden = sum(row["age"] != other["age"] and row["pid"] not in gone for row, other in zip(rows, older, strict=True))
+    pq.write_table(table_of(later), tmp_path / "people.parquet")
+    [overlap] = anonymise(aged(tmp_path, then)).untold.overlaps or ()
+    at_risk = left * (left < NIGHTS["k"])
+    assert (overlap.removed, overlap.removed_at_risk) == (hidden + left, at_risk)
+    assert (overlap.added, overlap.added_at_risk) == (hidden, 0)
+    assert (overlap.shared, overlap.is_safe) == (160 - hidden - left, not at_risk)
+
+
+def lines_of(rows: list[dict[str, Any]], width: int) -> Counter[tuple[int, str, str]]:
+    """The lines that a release shows at a width of ages."""
+    return Counter((row["age"] // width, row["dx"], row["note"]) for row in rows)
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("first", "then"), [(1, 1), (1, 2), (2, 1)])
+def test_whoever_is_seen_to_leave_or_come_among_few_is_at_risk(
+    anonymise: Anonymise, tmp_path: Path, seed: int, first: int, then: int
+) -> None:
+    """Seen by an own join of both nights' lines, at the coarser of their levels; some get older, leave or come."""
+    drawn = random.Random(seed)
+    rows = [row | {"age": 20 + drawn.randrange(40)} for row in people(240)]
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    anonymise(aged(tmp_path, first))
+    stayed = [row for row in rows if drawn.random() < 0.98]
+    later = [row | {"age": min(row["age"] + (drawn.random() < 0.2), 59)} for row in stayed]
+    later += [row | {"pid": f"new {number}"} for number, row in enumerate(drawn.sample(rows, 4))]
+    pq.write_table(table_of(later), tmp_path / "people.parquet")
+    [overlap] = anonymise(aged(tmp_path, then)).untold.overlaps or ()
+    seen, width = {}, 20 if 2 in {first, then} else 10
+    there, here = lines_of(rows, width), lines_of(later, width)
+    for part, lines in (("removed", there - here), ("added", here - there)):
+        by_class = Counter[int]()
+        for (age, *_), many in lines.items():
+            by_class[age] += many
+        seen[part] = sum(many for many in by_class.values() if many < NIGHTS["k"])
+    assert overlap.removed_at_risk >= seen["removed"]
+    assert overlap.added_at_risk >= seen["added"]
+    assert not overlap.is_safe or not any(seen.values())

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.composition.joint_classes import ARRANGEMENTS, SETS
+from core.composition.joint_classes import ARRANGEMENTS
+from core.composition.joint_figures import SETS
 from schemas.job.job import Job
 from tasks.composition.by_contents import OLDER, OTHERWISE_READ, ComparedContents, Side, _load_sets, _persons, compare_by_contents
 from tasks.composition.joint_values import Promises
