@@ -1,4 +1,4 @@
-"""SQL statements on joint classes: their sensitive values, who shares two means, and counts that are of few people."""
+"""SQL statements on joint classes: sensitive values, shared means, and counts that are of few people."""
 
 from __future__ import annotations
 
