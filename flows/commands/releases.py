@@ -119,7 +119,7 @@ def report(
     if is_of_tables_as_its_job(release, job, settings or ()):
         from flows.commands.tables import report_of_tables
 
-        return report_of_tables(release, to, as_json=as_json)
+        return report_of_tables(release, job, settings or (), to, as_json=as_json)
     loaded = load_job(job, settings or ()) if job else None
     with read_only_store(loaded) if loaded else nullcontext():
         made = rebuild_report(release, loaded)

@@ -77,19 +77,28 @@ def verify_release_of_tables(release: str, job: Path | None, settings: Sequence[
     return not verified.unverified
 
 
-def report_of_tables(release: Path, to: Path | None, *, as_json: bool) -> None:
+def report_of_tables(release: Path, job: Path | None, settings: Sequence[str], to: Path | None, *, as_json: bool) -> None:
     """Rebuild and write the report of a release of several tables, after verifying all else of it.
 
-    It goes to a folder, back into the release if none is named, or is printed as JSON.
+    It goes to a folder, back into the release if none is named, or is printed as JSON. Another job than that of the release is refused.
     """
-    from schemas.errors.base import VerificationError
+    from schemas.errors.base import StorageError, VerificationError
+    from schemas.relational.table_jobs import unit_job
+    from schemas.relational.tables_job import load_tables_job
     from tasks.publication.staging import restore_documents, write_texts
     from tasks.relational.report import report_content, report_texts
     from tasks.relational.verified import verify_tables
     from tasks.store.files import open_folder
+    from tasks.store.work import read_only_store
+    from tasks.verification.entries import other_tables_job_note
 
+    loaded = load_tables_job(job, settings) if job else None
     verified = verify_tables(None, release, report=False)
     manifest = verified.manifest
+    if loaded:
+        with read_only_store(unit_job(loaded)):
+            if other_tables_job_note(loaded, manifest):
+                raise StorageError.other_job(str(release))
     if verified.recount is None:
         raise VerificationError(f"'{release}'", ["the manifest does not state enough to make its report again"])
     written: list[Path] = []

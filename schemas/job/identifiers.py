@@ -68,7 +68,8 @@ class ColumnPublication(FrozenModel):
 
     Attributes:
         publish: How, as the job says it.
-        changed: Share of the released records whose value stands for others too: a place of the grid, ``other``, an end, a mean.
+        changed: Share of the released records whose value stands for others too: a place of the grid, ``other``, an end, a mean;
+            estimated for ``round``.
         error: Mean absolute error where values lie evenly between those that are published, 0 in the outermost steps; null where there is
             none, or it would tell of the greatest or least values.
         null: Share of the released records whose value is null, in the source already or because too few people have it.

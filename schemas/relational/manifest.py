@@ -115,7 +115,8 @@ class TablesManifest(FrozenModel):
         published: How columns are published that say so and what that lost, by table and column.
         passthrough_together: Who stands out by the untreated columns of all tables together; null where there are none.
         sensitive_together: The same of the sensitive columns.
-        attacks: What attacks by joins came to, and ``attacked`` what they were played with; null where the job turned them off.
+        attacks: What attacks by joins came to, and ``attacked`` what they were played with; empty and null where the job
+            turned them off.
         attacked: See ``attacks``.
         files: The data files.
         versions: Of what made it.

@@ -195,7 +195,7 @@ class TablesJob(JobModel):
     memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
     """The memory budget for counts and buffers: 1GB, 512MB, 2GiB or a number of bytes."""
     target: Target
-    """The folder that gets the releases."""
+    """The folder that gets the releases, or an address in an object store such as s3://bucket/releases."""
     artifacts: Literal["keep", "delete"] = "keep"
     """Whether the artefacts, which hold raw values, stay for the next run."""
     attacks: Attacks = Field(default_factory=AttackSettings)

@@ -158,8 +158,8 @@ class Manifest(FrozenModel):
         documents: The other files of the release, signature and manifest excepted: they are made of all of the manifest that comes before.
         signed_by: The key of the signature beside the manifest, ``ed25519:`` and the public key in hex; null where there is none.
         published: By column that is published otherwise than it is, how, and what that lost.
-        attacks: What attacks on people as the labels show them came to, and ``attacked`` what they were played with; null where the job
-            turned them off, or an earlier version made the release.
+        attacks: What attacks on people as the labels show them came to, and ``attacked`` what they were played with; empty and null where
+            the job turned them off, or an earlier version made the release.
         seal: SHA-256 of the manifest's own file without these digits.
     """
 

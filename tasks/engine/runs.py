@@ -26,7 +26,7 @@ from tasks.store.files import clear_partial_files, clear_temporary_folders, priv
 from tasks.store.keys import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
 from tasks.store.work import BucketWork, hold_work
-from tasks.store.work_folder import SPILL_FOLDER, FolderWork, check_pointer, clear_staging
+from tasks.store.work_folder import SPILL_FOLDER, UNTOLD, FolderWork, check_pointer, clear_staging
 
 AFTER_PUBLICATION = ("runs", "shuffle_parts", "files", "bundles", "recounted", "tallies", "disclosed")
 OF_ALL_CHUNKS = (
@@ -108,6 +108,8 @@ class Run:
             self.store.clear()
             # Prefect's records too: they would speak of artefacts that are gone.
             shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
+            # And what an earlier run found out that its release does not tell.
+            (self.job.work_path / UNTOLD).unlink(missing_ok=True)
 
 
 def named_policy() -> Policy | None:

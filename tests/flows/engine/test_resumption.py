@@ -176,6 +176,10 @@ def test_artifacts_delete_leaves_no_raw_value_and_changes_no_byte(anonymise: Ano
     again = anonymise(tmp_path / "gone" / "job.yaml")
     assert not again.new
     assert sorted(path for path in (tmp_path / "gone" / ".skald").rglob("*") if path.is_file()) == sorted(left)
+    untold = tmp_path / "kept" / ".skald" / "people" / "untold.json"
+    assert untold.is_file()
+    assert not anonymise(people_job(tmp_path / "kept", TABLE, artifacts="delete")).new
+    assert not untold.exists(), "an earlier run's unpublished figures stay"
 
 
 @pytest.mark.ci

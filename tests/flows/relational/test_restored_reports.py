@@ -46,6 +46,19 @@ def test_a_lost_or_altered_report_is_put_back_byte_by_byte(direct: CommandLine, 
     assert content(release) == before
 
 
+def test_the_job_that_is_given_must_be_the_one_that_made_the_release(direct: CommandLine, made: Path, release: Path) -> None:
+    job, before = str(made.parents[1] / "job.yaml"), content(release)
+    (release / "report.html").unlink()
+    for setting in ("privacy.k=3", "suppression.limit=0.9"):
+        refused = direct("report", str(release), "--job", job, "--set", setting)
+        assert refused.returncode == 2
+        assert "is not the one that made" in refused.stderr
+        assert not (release / "report.html").exists()
+    done = direct("report", str(release), "--job", job, "--set", "attacks=off")
+    assert done.returncode == 0, done.stderr
+    assert content(release) == before
+
+
 @pytest.mark.parametrize("fault", ["data", "manifest", "figure", "entry"])
 def test_nothing_is_put_back_into_a_release_that_was_altered_elsewhere(direct: CommandLine, release: Path, fault: str) -> None:
     (release / "report.html").unlink()

@@ -187,7 +187,7 @@ def test_what_states_too_little_is_not_counted_and_not_called_verified(
     assert found.recount is None
     assert any("k was not counted" in sentence for sentence in found.unverified)
     with pytest.raises(VerificationError, match="not state enough to make its report"):
-        report_of_tables(made.folder, None, as_json=True)
+        report_of_tables(made.folder, None, (), None, as_json=True)
 
 
 def test_a_manifest_that_holds_more_than_a_manifest_is_refused_though_its_seal_is_made_anew(
