@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.job.job import Job, digest_of, job_digest
-from schemas.job.method import METHODS
 from schemas.relational.table_jobs import persons_job, tables_digest, tables_with_qids, unit_job
-from schemas.relational.tables_job import TABLES_METHODS, TablesJob, load_any_job
+from schemas.relational.tables_job import TablesJob, load_any_job
 from schemas.release.method_comparison import MethodComparison
 from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains
@@ -32,8 +31,8 @@ class ComparedMethods:
 @as_flow
 def compare_methods(
     job_file: Path,
-    settings: tuple[str, ...] = (),
-    methods: tuple[str, ...] = (),
+    settings: tuple[str, ...],
+    methods: tuple[str, ...],
     ks: tuple[int, ...] = (),
     to: Path | None = None,
 ) -> ComparedMethods:
@@ -42,7 +41,7 @@ def compare_methods(
     Args:
         job_file: The YAML file; its own method keeps its options, others have their defaults.
         settings: Overrides such as ``suppression.limit=0``.
-        methods: Their names, all if left out; the order decides where all figures are the same.
+        methods: Their names; the order decides where all figures are the same.
         ks: Values of k; the job's own if left out.
         to: Folder for the figures; ``<target>-comparison`` if left out.
 
@@ -55,9 +54,9 @@ def compare_methods(
     check_takes_files(folder := comparison_folder(one, to), one.target_path)
     asked_ks = tuple(sorted(set(ks))) or (job.privacy.k,)
     if isinstance(job, TablesJob):
-        comparison = _compare_on_tables(job, job_file, settings, methods or TABLES_METHODS, asked_ks, folder)
+        comparison = _compare_on_tables(job, job_file, settings, methods, asked_ks, folder)
     else:
-        comparison = _compare_on_table(job, job_file, settings, methods or tuple(METHODS), asked_ks, folder)
+        comparison = _compare_on_table(job, job_file, settings, methods, asked_ks, folder)
     return ComparedMethods(comparison, folder)
 
 

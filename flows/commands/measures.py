@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,7 +34,12 @@ def compare_command(
 
     Publishes nothing. Exits with 3 if the promise refused every method, and with 2 if none could run for another reason.
     """
-    asked, ks, given = _methods(methods), () if k is None else _numbers(k, "--k"), tuple(settings or ())
+    from schemas.job.method import METHODS
+    from schemas.reading.job_files import is_of_tables
+    from schemas.relational.tables_job import TABLES_METHODS
+
+    ks, given = () if k is None else _numbers(k, "--k"), tuple(settings or ())
+    asked = _methods(methods, TABLES_METHODS if is_of_tables(job, given) else tuple(METHODS))
     from pkgutil import resolve_name
 
     from flows.terminal.runs import progress_bars
@@ -56,16 +62,14 @@ def compare_command(
         raise typer.Exit(code)
 
 
-def _methods(text: str) -> tuple[str, ...]:
-    """Return the method names in a list with commas, or none for ``all``."""
-    from schemas.job.method import METHODS
-
+def _methods(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the method names in a list with commas, each of the known ones; all of these for ``all``."""
     asked = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if asked == ("all",):
-        return ()
-    if unexpected := [name for name in asked if name not in METHODS]:
+        return tuple(known)
+    if unexpected := [name for name in asked if name not in known]:
         raise typer.BadParameter(
-            f"--methods: there is no method '{unexpected[0]}'{nearest(unexpected[0], METHODS)}; there are {listed(METHODS, 9)}"
+            f"--methods: there is no method '{unexpected[0]}'{nearest(unexpected[0], known)} here; there are {listed(known, 9)}"
         )
     return asked
 

@@ -88,8 +88,7 @@ def test_persons_are_counted_and_only_figures_stay(compared: tuple[Path, MethodC
     assert "Histories" in page
 
 
-def test_a_method_that_takes_one_table_is_listed_with_its_sentence(tmp_path: Path) -> None:
+def test_a_method_that_takes_one_table_is_refused_before_any_run(tmp_path: Path) -> None:
     ended = CommandLine("direct", tmp_path)("compare", hospital_job(tmp_path / "job", SOURCE), "--methods", "kmember")
-    assert ended.returncode == 2
-    assert "kmember could not be compared" in ended.stdout
-    assert "it must be 'skald' or 'mondrian'" in ended.stdout
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "there is no method 'kmember' here; there are 'skald' and 'mondrian'" in ended.stderr
