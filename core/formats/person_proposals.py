@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from core.formats.concept_names import NUMBERED, numbered_by, words
+from core.formats.concept_names import NUMBERED, numbered_by, word_set, words
 from core.formats.proposals import FREE_TEXT, Proposal
 
 Determines: TypeAlias = Callable[[Proposal, Proposal], bool]
@@ -18,11 +18,11 @@ REPEATS, NAMED_REPEATS, MOST_REPEATS = 2.0, 1.2, 100.0
 FEWEST_PEOPLE, FEWEST_NAMED = 150, 20
 """Different values at least for a column to say whose its records are, as ages and codes are fewer; and if its name says so too."""
 
-NUMBERS = frozenset(["id", "ssn", "uuid", "guid", "mrn", "nhs", "passport"])
+NUMBERS = word_set("id ssn uuid guid mrn nhs passport")
 """What numbers people, rather than naming them: names are shared."""
 SHARED = frozenset(["a person's name", "a contact", "a street address", "biometrics or a picture", "another person's name or number"])
 """Concepts of identifiers that several people may have in common."""
-CODED = NUMBERS | frozenset(["number", "no", "nr", "num", "key", "code", "hash", "pseudonym", "token"])
+CODED = NUMBERS | word_set("number no nr num key code hash pseudonym token")
 """What a column of numbers or codes calls them: ``member_no``, beside ``member_count``."""
 
 
