@@ -115,12 +115,11 @@ def attack_settings(value: object) -> object:
     raise fault("must be sample, all or off, or a mapping with the keys sample, seed and refuse")
 
 
-def attacks_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the job's key ``attacks``."""
-    return {"anyOf": [{"enum": ["sample", "all", "off"]}, AttackSettings.model_json_schema()]}
-
-
-Attacks = Annotated[AttackSettings | None, BeforeValidator(attack_settings), LaterJsonSchema(attacks_schema)]
+Attacks = Annotated[
+    AttackSettings | None,
+    BeforeValidator(attack_settings),
+    LaterJsonSchema(lambda: {"anyOf": [{"enum": ["sample", "all", "off"]}, AttackSettings.model_json_schema()]}),
+]
 
 
 class Privacy(StrictModel):
