@@ -107,8 +107,11 @@ def contributors_to_uniqueness(table: DomainTable, cells: CellFiles, sizes: Arti
     found, pairs = read_sizes(sizes, table.store), cells.pairs
     # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
     few = sum(part.rows for part in pairs) <= MOST_CELLS if pairs else sum(found.classes) <= MOST_CELLS
-    counted = _counted(table, ExposureQuery(cells, few)) if few or pairs else Contributors(whole=_whole(found, table.job), without={})
-    contributors = counted if pairs else counted.model_copy(update={"whole": _whole(found, table.job)})
+    contributors = Contributors(whole=_whole(found, table.job), without={})
+    if few or pairs:
+        made = UNIQUENESS_CONTRIBUTORS.result(table, ExposureQuery(cells, few))
+        counted = table.store.read_model(made, Contributors)
+        contributors = counted if pairs else counted.model_copy(update={"whole": contributors.whole})
     return contributors, found.risk() or {}
 
 
@@ -159,10 +162,6 @@ UNIQUENESS_CONTRIBUTORS = FileStep(
     suffix=".json",
 )
 """The exposed records or persons, with all quasi-identifiers and without each."""
-
-
-def _counted(given: DomainTable, standing: ExposureQuery) -> Contributors:
-    return given.store.read_model(UNIQUENESS_CONTRIBUTORS.result(given, standing), Contributors)
 
 
 def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:
