@@ -99,10 +99,7 @@ class Records(Unit):
         """
         kept = in_classes(class_of)
         keys = class_of[kept].astype(np.int64) * len(source_counts) + value_of[kept]
-        if self.per_cell is None:
-            found, counts = np.unique(keys, return_counts=True)
-            return spread_of_keys(found, counts, source_counts)
-        found, counts = sum_by_key(keys, self.per_cell[kept])
+        found, counts = np.unique(keys, return_counts=True) if self.per_cell is None else sum_by_key(keys, self.per_cell[kept])
         return spread_of_keys(found, counts, source_counts)
 
     def take(self, rows: NDArray[np.intp]) -> Records:

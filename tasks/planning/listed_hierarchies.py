@@ -1,8 +1,6 @@
 """Hierarchy files with values: drafted from a source or for a job, or completed with missing values.
 
 They can be read by their owner alone, because they hold values.
-
-The files that a draft makes can be read by their owner alone.
 """
 
 from __future__ import annotations
@@ -44,8 +42,6 @@ from tasks.store.files import private_folder, write_atomically
 from tasks.store.tables import load_domains
 from tasks.writing.pseudonyms import with_key_fingerprints
 
-DELIMITER = ";"
-
 
 class DraftedHierarchy(NamedTuple):
     """A drafted hierarchy and the number of source records it was drafted from."""
@@ -85,7 +81,7 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
     return DraftedHierarchy(draft, domain.records)
 
 
-def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:
+def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = ";") -> None:
     """Write the rows of a hierarchy to a private CSV file, replacing an existing one."""
     text = _lines(rows, delimiter, "\n")
     write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))

@@ -105,10 +105,8 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             kind = _checked_format(given)
         if FORMATS[kind].asks and given.table is None and given.query is None:
             raise FileError.no_table_named("PostgreSQL" if where == SERVER else where)
-        entry = FORMATS[kind] if files else None
-        if entry and entry.sample:
-            sample = entry.sample(connection, files)
-            ending.callback(sample.close)
+        if files and FORMATS[kind].sample:
+            sample = _read_as_is(FORMATS[kind], connection, files, ending)
         else:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
@@ -235,13 +233,13 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
             found = [local_source_file(one, store) for one in locate_source_files(job, store)]
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
-                return _with_keys(entry, connection, files, ending)
+                return _read_as_is(entry, connection, files, ending)
             read = {one.name: path for one in found if (path := as_parquet(job, one, store).path)}
         spill.rmdir()
     return parquet_sample(connection, list(read.values()), hive=job.source.hive, names=list(read))
 
 
-def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
+def _read_as_is(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
     assert entry.sample is not None
     sample: Sample = entry.sample(connection, files)
     ending.callback(sample.close)

@@ -112,7 +112,6 @@ class TablesPlan(FrozenModel):
     Attributes:
         release: The id that the release would have; null where a run makes the vault that the id follows from.
         exists: Whether the release is published already.
-        exists: See ``release``.
         unit: The table with a row for each person, and how many ``persons`` it has.
         persons: See ``unit``.
         most_suppressed: Persons who may be left out.

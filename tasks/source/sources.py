@@ -226,19 +226,14 @@ def as_parquet(job: Job, file: Located, store: Store) -> Readable:
 def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[Readable, Footer]]:
     """Return for each file of this machine the Parquet file to read and its footer."""
     reads = [as_parquet(job, one, store) for one in files]
-    asked = [
-        LengthInspection(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)
-    ]
-    footers = []
+    asked, footers = [], []
+    for read, one in zip(reads, files, strict=True):
+        assert read.path is not None
+        asked.append(LengthInspection(read.path, one.name, read.converted or read.digest, read.stat))
     for file, found in zip(asked, lengths_unpacked(asked, job.memory, store), strict=True):
         with while_stable(file.path, file.name, file.stat):
             footers.append(read_footer(file.path, file.name, found))
     return list(zip(reads, footers, strict=True))
-
-
-def _here(read: Readable) -> Path:
-    assert read.path is not None
-    return read.path
 
 
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:

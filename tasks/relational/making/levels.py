@@ -36,11 +36,10 @@ from schemas.job.job import privacy_content
 from schemas.reading.model import FrozenModel
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.profiles import (
-    BranchNode,
     HistoryTables,
     ProfileAxis,
+    branch_digests,
     branch_node,
-    digests_of_rows_below,
     flat_groups,
     joined_columns,
     read_profile,
@@ -73,7 +72,7 @@ def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tup
     Only tables with rows right below the persons are returned.
     """
     of_branch, found = branch_node(given, node, branch), []
-    below = digests_of_rows_below(given, of_branch)
+    _, below = branch_digests(given, of_branch)
     for table in given.job.tree.branch_tables(branch):
         numbers = given.numbers(table)
         mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0))
@@ -158,11 +157,8 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
     Numbers of different nodes or sources have nothing to do with each other.
     """
-    parts, tree = unit_profiles(given, node), given.job.tree
-    for branch in tree.branches:
-        levels = tuple((table, given.levels_of(node, table)) for table in tree.branch_tables(branch))
-        parts.append(read_profile(given, BranchNode(branch, levels)))
-    return combine_profiles(parts)
+    branches = [read_profile(given, branch_node(given, node, branch)) for branch in given.job.tree.branches]
+    return combine_profiles([*unit_profiles(given, node), *branches])
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
