@@ -57,7 +57,6 @@ def choose_person(
 
     Args:
         may_be_person: Returns whether a column's values may be people.
-        determines: As for ``propose_person``.
         repeats: Returns whether two records have one value of a column. It looks at every record, and is asked of few columns.
     """
     candidates = [one for one in person_candidates(proposals) if may_be_person(one)]
@@ -85,7 +84,6 @@ def propose_person(candidates: Sequence[Proposal], determines: Determines) -> Pr
 
     Args:
         candidates: As ``person_candidates`` returns them.
-        determines: Returns whether records with the same value in the first column have the same value in the second.
     """
     left = list(candidates)
     found = max(left, key=lambda one: (*_rank_of_person(one), one.profile.distinct), default=None)

@@ -219,9 +219,7 @@ def nearly_unique(distinct_values: int, unique_records: int, records_with_value:
     """Return whether a column's values almost identify records or persons.
 
     Args:
-        distinct_values: Different values.
         unique_records: Records alone with theirs.
-        records_with_value: Records that have one.
         person_count: Different persons, where that is known: a number that each of them keeps is no record's own.
     """
     most = records_with_value if person_count is None else min(records_with_value, person_count)
@@ -236,9 +234,7 @@ def identifying_patterns(
     Args:
         name: Of the column.
         texts: Distinct values, or those of them that are looked at.
-        distinct_values: Different values.
         unique_records: Records alone with theirs.
-        records_with_value: Records that have a value.
         person_count: Different persons, where that is known.
     """
     found = [NEARLY_UNIQUE] if nearly_unique(distinct_values, unique_records, records_with_value, person_count) else []

@@ -147,7 +147,6 @@ class CellPersons(Unit):
         """Return source persons by sensitive value: stored counts, else counted from these cells, (size,).
 
         Args:
-            column: Name of the sensitive column.
             value_of: Shape (cells,), the value of each cell; not read where counts of the whole source are stored.
         """
         return self.source_counts[column] if column in self.source_counts else self.count(value_of, size)
@@ -158,7 +157,6 @@ class CellPersons(Unit):
         Args:
             before: Shape (cells,): the cells before all classes, in no class themselves.
             class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
-            class_count: How many classes are asked for.
         """
         known, last = np.zeros(class_count, np.int64), np.full(class_count, -1, np.int32)
         for person_cells in self.shares:

@@ -59,10 +59,7 @@ class Unit(ABC):
 
     @property
     def people(self) -> NDArray[np.int32] | None:
-        """The person number of each single record, shape (cells,); None for other cells or without persons.
-
-        None where cells are more than a record, or no person is named.
-        """
+        """The person number of each single record, shape (cells,); None for other cells or without persons."""
         return None
 
     def figures(self) -> tuple[int, int] | None:

@@ -26,7 +26,6 @@ def one_or_several(value: object, *, wanted: str = "the name of a column, or a l
     """Return one column name, or a list of distinct names, as a list; raise for other values.
 
     Args:
-        value: What the job has there.
         wanted: What it should be.
     """
     columns = [value] if isinstance(value, str) else value

@@ -115,7 +115,6 @@ def replay_faults(method: Mapping[str, Any], anew: Sequence[str], *, replays: bo
     """Return a message for each part of a job that does not go with ``replay``.
 
     Args:
-        method: The method's settings.
         anew: Columns whose published values depend on all people of a release.
         replays: Whether the method can be replayed.
     """

@@ -48,10 +48,7 @@ class ColumnsReading:
 
 
 def countable_identifiers(job: Job, source: ChunkedSource) -> list[str]:
-    """Return identifier columns whose repeats can be counted; empty if the job says who a person is.
-
-    There are none where persons are named, or the job says that every record is one.
-    """
+    """Return identifier columns whose repeats can be counted; empty if the job says who a person is."""
     if job.columns.person or job.columns.each_a_person:
         return []
     types = {field.name: working_type(field.type) for field in source.columns}

@@ -322,7 +322,6 @@ def inspect_columns(
     """Return figures of columns: values counted over the complete source, patterns found in a sample.
 
     Args:
-        names: The columns.
         person: The column among them that tells persons apart.
         people: How many persons there are, if no column tells.
     """

@@ -66,8 +66,6 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
     """Write a drafted hierarchy as a CSV file for a source's column; return it; raise if the file exists.
 
     Args:
-        given: The source.
-        column: Its name.
         out: The file; one that exists stays as it is.
     """
     if out.exists():
@@ -126,10 +124,7 @@ def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
 
 
 def domain_of(job: Job, column: str) -> Domain:
-    """Return a column's domain, counting a job's source as its run would, which reuses the counts.
-
-    The counts are kept for the run.
-    """
+    """Return a column's domain, counting a job's source as its run would, which reuses the counts."""
     with open_run(job) as run:
         source = with_key_fingerprints(job, read_source(run))
         merged = count_domains(run, source)
@@ -168,7 +163,6 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
     """Give quasi-identifiers existing or drafted CSV hierarchies; return proposals and files written.
 
     Args:
-        proposals: For all columns.
         out: The job file; hierarchies are written into a folder next to it.
     """
     beside = list(_beside(front.files, out.parent))

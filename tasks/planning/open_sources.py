@@ -123,10 +123,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
 
 
 def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Return each column's profile and the number of records; raise for files that a run would refuse.
-
-    Files that a run would refuse are refused in its words.
-    """
+    """Return each column's profile and the number of records; raise for files that a run would refuse."""
     unfit: dict[str, str] = {}
     for schema in front.schemas.values():
         check_column_names(schema.names)
@@ -218,7 +215,6 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
     """Read a source into a job's work folder, as its run would, and return it as a DuckDB sample.
 
     Args:
-        connection: Will read it.
         ending: Copies of objects are gone when it is closed.
         source: What the job says under ``source``.
         name: Of the job, for its work folder.

@@ -61,7 +61,6 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     """Write batches as Parquet in row groups of 122,880 rows or 64 MB; return the number of rows.
 
     Args:
-        path: The file.
         schema: From ``schema_of_columns``.
         batches: Of these columns, in this order; dictionaries may differ from batch to batch.
         name: Where they come from, as the user knows it.
@@ -115,7 +114,6 @@ def check_values(batch: pa.RecordBatch, name: str) -> None:
     """Raise ``ValuesError`` if a batch has a text or binary value larger than a source may have.
 
     Args:
-        batch: Of any columns.
         name: Where they come from, as the user knows it.
     """
     for field, column in zip(batch.schema, batch.columns, strict=True):

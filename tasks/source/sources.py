@@ -52,7 +52,6 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
         schemas: Of each, without metadata: files whose columns are written alike may share a chunk.
         chunk_rows: Records of a chunk at most.
         chunk_bytes: What these take at most, where the row groups of a file are small enough.
-        store: Remembers which files share a chunk.
     """
     most = min(chunk_rows, SHARED_ROWS)
     small: dict[str, tuple[SourceFile, pa.Schema]] = {}

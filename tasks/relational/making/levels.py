@@ -55,7 +55,6 @@ def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDA
     """Return a mask of persons whose choices of known rows k share, (persons,); raise if memory is short.
 
     Args:
-        node: The level of each quasi-identifier.
         known_rows: Rows of each table that an intruder knows.
     """
     tables = [rows for branch in given.job.tree.branches for rows in _rows_right_below(given, node, branch)]
@@ -94,8 +93,6 @@ class TablesOutcome(FrozenModel):
         node: The level of each quasi-identifier, in the order of the job.
         failing: Persons who are left out.
         loss: The cost of the node, and ``evaluated`` of how many of all ``nodes`` histories were counted.
-        evaluated: See ``loss``.
-        nodes: See ``loss``.
     """
 
     node: Node
@@ -268,10 +265,6 @@ def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) 
 
 
 def search_levels(given: HistoryTables, most_left_out: int) -> TablesOutcome:
-    """Return the best node at which at most ``most_left_out`` persons fail, stored or searched, or raise.
-
-    Args:
-        most_left_out: Persons who may fail.
-    """
+    """Return the best node at which at most ``most_left_out`` persons fail, stored or searched, or raise."""
     made = run_for_item(given.run, LEVELS, given, most_left_out, "search levels of all tables")
     return given.store.read_model(made, TablesOutcome)

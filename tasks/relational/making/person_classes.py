@@ -77,10 +77,6 @@ def shape_classes(given: HistoryTables, k: int, most_left_out: int) -> list[NDAr
     """Return arrays of persons with equal row counts, k or more each; others are merged or left out.
 
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
-
-    Args:
-        k: The fewest persons of a class.
-        most_left_out: Persons who may be left out.
     """
     top = tuple(given.hierarchy(axis).top for axis in given.lattice_axes)
     shapes, sizes = class_of_each(history_numbers(given, top))

@@ -31,7 +31,6 @@ def promises_of_tables(
     """Return the l and t promises of each table that has any, with the values' holders.
 
     Args:
-        given: The tables.
         withheld: Rows of each table that are not published, with all that hangs from them.
         published: Shape (persons,), who is published, so that values of fewer than k of them are published as the rest is; everybody is
             asked with what is published of all persons if left out.

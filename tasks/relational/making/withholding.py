@@ -181,9 +181,6 @@ def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
 
     The limit is of persons who are left out in the end. Where rows may be withheld more persons may fail before, as many more as rows may
     be; if too many of them are left out then, levels are chosen at which fewer fail. Where few rows are known, none is withheld.
-
-    Returns:
-        What the search found, and who is published without which rows.
     """
     share, most = given.job.suppression.rows, most_persons_left_out(given)
     has_rows = bool(given.job.tree.branches)
