@@ -10,114 +10,26 @@ from typing import Literal, NamedTuple, cast, get_args
 
 Numbered = Literal["person", "event", "place"]
 
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
 NUMBERED: dict[Numbered, frozenset[str]] = {
-    "person": frozenset(
-        [
-            "person",
-            "patient",
-            "subject",
-            "member",
-            "customer",
-            "client",
-            "user",
-            "individual",
-            "participant",
-            "respondent",
-            "employee",
-            "beneficiary",
-            "insured",
-            "policyholder",
-            "enrollee",
-            "subscriber",
-            "student",
-            "pupil",
-            "passenger",
-            "donor",
-            "claimant",
-            "borrower",
-            "cardholder",
-            "tenant",
-        ]
+    "person": word_set(
+        "person patient subject member customer client user individual participant respondent employee beneficiary insured "
+        "policyholder enrollee subscriber student pupil passenger donor claimant borrower cardholder tenant"
     ),
-    "event": frozenset(
-        [
-            "visit",
-            "encounter",
-            "episode",
-            "admission",
-            "stay",
-            "hospitalization",
-            "hospitalisation",
-            "appointment",
-            "order",
-            "transaction",
-            "purchase",
-            "invoice",
-            "claim",
-            "payment",
-            "session",
-            "event",
-            "trip",
-            "ride",
-            "booking",
-            "ticket",
-            "call",
-            "message",
-            "prescription",
-            "procedure",
-            "specimen",
-            "sample",
-            "test",
-            "record",
-            "row",
-            "line",
-            "entry",
-        ]
+    "event": word_set(
+        "visit encounter episode admission stay hospitalization hospitalisation appointment order transaction purchase "
+        "invoice claim payment session event trip ride booking ticket call message prescription procedure specimen sample "
+        "test record row line entry"
     ),
-    "place": frozenset(
-        [
-            "hospital",
-            "ward",
-            "clinic",
-            "site",
-            "center",
-            "centre",
-            "unit",
-            "provider",
-            "doctor",
-            "physician",
-            "practitioner",
-            "nurse",
-            "staff",
-            "practice",
-            "department",
-            "dept",
-            "store",
-            "shop",
-            "branch",
-            "merchant",
-            "seller",
-            "vendor",
-            "supplier",
-            "product",
-            "item",
-            "sku",
-            "drug",
-            "device",
-            "school",
-            "teacher",
-            "company",
-            "employer",
-            "firm",
-            "team",
-            "station",
-            "machine",
-            "batch",
-            "lot",
-            "study",
-            "trial",
-            "plan",
-        ]
+    "place": word_set(
+        "hospital ward clinic site center centre unit provider doctor physician practitioner nurse staff practice department "
+        "dept store shop branch merchant seller vendor supplier product item sku drug device school teacher company employer "
+        "firm team station machine batch lot study trial plan"
     ),
 }
 """Words for whom a record is about, for what happened to them, and for what many people have in common."""
@@ -210,14 +122,9 @@ def concept_names() -> Iterator[tuple[Concept, str, bool]]:
 Words = tuple[str, ...]
 
 
-def _set(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(text.split())
-
-
 WHOLE, ENDED, HELD, PARTED = 0.95, 0.9, 0.8, 0.7
 """How sure a name makes: the whole of it, all but words that say nothing, a part of it, and one that had to be cut into words."""
-IGNORED_WORDS = _set(
+IGNORED_WORDS = word_set(
     "code codes cd coded value values source concept coding display recode detailed the of raw orig original std standard var "
     "column field col new old current curr cur primary main v num n my fake dummy masked anon synthetic d p a all other in at on "
     "for to by per us is has was der die das von de du des la le les el los del do da dos di della il lo subject person patient "
@@ -225,13 +132,13 @@ IGNORED_WORDS = _set(
     "data info c s b h gr grp group class cat category major minor"
 )
 """Words that say little of what a column holds: whose it is, or how it is written."""
-NUMBERS = _set("id ids no nr number num key uuid guid identifier nbr nummer numero numer codigo reference ref index")
-COUNTS = _set("count counts total sum avg average mean median min max share rate ratio percent pct anzahl nombre cantidad")
-MOMENTS = _set("date dt dtc time datetime timestamp day at datum fecha data ts start end begin since until")
-HEADS = _set("of de du des del von di da do dos della")
+NUMBERS = word_set("id ids no nr number num key uuid guid identifier nbr nummer numero numer codigo reference ref index")
+COUNTS = word_set("count counts total sum avg average mean median min max share rate ratio percent pct anzahl nombre cantidad")
+MOMENTS = word_set("date dt dtc time datetime timestamp day at datum fecha data ts start end begin since until")
+HEADS = word_set("of de du des del von di da do dos della")
 FEWEST_LETTERS = 3
 PERSONS, EVENTS = (NUMBERED["person"] | {"holder"}, NUMBERED["event"])
-WEAK = _set(
+WEAK = word_set(
     "source system version meta file unit units testing flag flags active valid batch currency study time total page reading items "
     "text note notes mark marks response label target class event events change risk form area period index result results valor "
     "value date day month year hour start stop state land ort card cards contract contact mobile team position rank office major "
@@ -240,7 +147,7 @@ WEAK = _set(
     "rate"
 )
 """Words that decide only where no other one of a name does."""
-PROCESSED = _set("created updated modified loaded load etl ingested ingestion imported import exported extract inserted changed")
+PROCESSED = word_set("created updated modified loaded load etl ingested ingestion imported import exported extract inserted changed")
 
 
 class NameReading(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from core.formats.concept_names import NUMBERED, numbered_by, words
+from core.formats.concept_names import NUMBERED, numbered_by, word_set, words
 from core.formats.proposals import FREE_TEXT, Proposal
 
 Determines: TypeAlias = Callable[[Proposal, Proposal], bool]
@@ -18,11 +18,11 @@ REPEATS, NAMED_REPEATS, MOST_REPEATS = 2.0, 1.2, 100.0
 FEWEST_PEOPLE, FEWEST_NAMED = 150, 20
 """Different values at least for a column to say whose its records are, as ages and codes are fewer; and if its name says so too."""
 
-NUMBERS = frozenset(["id", "ssn", "uuid", "guid", "mrn", "nhs", "passport"])
+NUMBERS = word_set("id ssn uuid guid mrn nhs passport")
 """What numbers people, rather than naming them: names are shared."""
 SHARED = frozenset(["a person's name", "a contact", "a street address", "biometrics or a picture", "another person's name or number"])
 """Concepts of identifiers that several people may have in common."""
-CODED = NUMBERS | frozenset(["number", "no", "nr", "num", "key", "code", "hash", "pseudonym", "token"])
+CODED = NUMBERS | word_set("number no nr num key code hash pseudonym token")
 """What a column of numbers or codes calls them: ``member_no``, beside ``member_count``."""
 
 
@@ -57,7 +57,6 @@ def choose_person(
 
     Args:
         may_be_person: Returns whether a column's values may be people.
-        determines: As for ``propose_person``.
         repeats: Returns whether two records have one value of a column. It looks at every record, and is asked of few columns.
     """
     candidates = [one for one in person_candidates(proposals) if may_be_person(one)]
@@ -85,7 +84,6 @@ def propose_person(candidates: Sequence[Proposal], determines: Determines) -> Pr
 
     Args:
         candidates: As ``person_candidates`` returns them.
-        determines: Returns whether records with the same value in the first column have the same value in the second.
     """
     left = list(candidates)
     found = max(left, key=lambda one: (*_rank_of_person(one), one.profile.distinct), default=None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal, TypeAlias
 
-from core.formats.concept_names import NUMBERED, NameReading, Role, concept_of, words
+from core.formats.concept_names import NUMBERED, NameReading, Role, concept_of, word_set, words
 
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]
 Question = Literal["names", "outside", "text"]
@@ -35,7 +35,7 @@ WEIGHTS_SPAN = 1_000.0
 """What the weights of people do not span, and those of a survey do."""
 FREQUENT, EVEN = 0.02, 0.38
 """Share of the records that no number of a person or record has, and of their span in which the middle half of such numbers lies."""
-CODES = frozenset(["zip", "zipcode", "postcode", "postal", "pin", "pincode", "plz", "cap", "cep"])
+CODES = word_set("zip zipcode postcode postal pin pincode plz cap cep")
 NAMING = frozenset(["a person's name", "a contact", "a street address", "a government number", "an account", "biometrics or a picture"])
 """Concepts of identifiers that stay what they are if their values are few: names of few people are names."""
 NUMERIC = frozenset(["integer", "double"])
@@ -147,11 +147,12 @@ def propose_role(profile: ColumnProfile) -> Proposal:
     named = concept_of(profile.name)
     question: Question | None = None
     if not profile.values:
-        role, sure, reason = _judged("withheld", 1.0, "holds nothing")
+        judged: Judged = "withheld", 1.0, "holds nothing"
     elif profile.kind == "other":
-        role, sure, reason = _unfit(profile, named)
+        judged = _unfit(profile, named)
     else:
-        role, sure, reason = _by_values(profile, named) or _by_name(profile, named) or _by_counts(profile)
+        judged = _by_values(profile, named) or _by_name(profile, named) or _by_counts(profile)
+    role, sure, reason = judged
     if role == "quasi_identifier" and hierarchy is None:
         role, reason = (
             ("withheld", profile.obstacle) if profile.obstacle else ("identifier", f"its values cannot be generalised ({reason})")
@@ -161,17 +162,12 @@ def propose_role(profile: ColumnProfile) -> Proposal:
     return Proposal(profile, role, reason, hierarchy, hint, round(sure, 2), named.concept.name if named else "", question)
 
 
-def _judged(role: Role, sure: float, reason: str) -> Judged:
-    """Return a role with its confidence and reason."""
-    return role, sure, reason
-
-
 def _unfit(profile: ColumnProfile, named: NameReading | None) -> Judged:
     """Return the role of a column whose values can be neither coarsened nor shared: it is not published."""
     obstacle = profile.obstacle or "of a type that can be neither coarsened nor shared"
     if named is not None and named.concept.role in {"identifier", "key"}:
-        return _judged(named.concept.role, named.confidence, f"{named.concept.name}, by its name; {obstacle}")
-    return _judged("withheld", 0.8, obstacle)
+        return named.concept.role, named.confidence, f"{named.concept.name}, by its name; {obstacle}"
+    return "withheld", 0.8, obstacle
 
 
 def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | None:
@@ -181,15 +177,15 @@ def _by_values(profile: ColumnProfile, named: NameReading | None) -> Judged | No
     known = role == "quasi_identifier" and named is not None and named.confidence >= SURE
     telling = [look for look in looks if look not in {UNIQUE_LOOK, TEXT_LOOK, BIRTH_LOOK, PLACE_LOOK, PHONE_LOOK if known else ""}]
     if telling and profile.distinct > FLAG and profile.kind != "timestamp":
-        return _judged("identifier", 0.95, f"its values look like {', '.join(telling)}")
+        return "identifier", 0.95, f"its values look like {', '.join(telling)}"
     if profile.kind == "text" and (TEXT_LOOK in looks or (profile.mean_length > FREE_TEXT and not profile.has_few_values)):
         if role in {"identifier", "key"}:
             return None
-        return _judged("withheld", 0.9 if role in {None, "withheld"} else 0.75, "free text, which may name people")
+        return "withheld", (0.9 if role in {None, "withheld"} else 0.75), "free text, which may name people"
     if BIRTH_LOOK in looks and (role is None or profile.kind == "text") and role not in {"identifier", "key", "quasi_identifier"}:
-        return _judged("quasi_identifier", 0.8, "its values look like dates of birth")
+        return "quasi_identifier", 0.8, "its values look like dates of birth"
     if PLACE_LOOK in looks and profile.kind == "text":
-        return _judged("identifier", 0.9, "its values look like points on a map")
+        return "identifier", 0.9, "its values look like points on a map"
     return None
 
 
@@ -198,20 +194,20 @@ def _by_name(profile: ColumnProfile, named: NameReading | None) -> Judged | None
     if named is None:
         # A column of such a name and no other word says who.
         said = set(words(profile.name)) if not profile.has_few_values else set[str]()
-        return _judged("identifier", 0.7, "named after people") if said and said <= NUMBERED["person"] else None
+        return ("identifier", 0.7, "named after people") if said and said <= NUMBERED["person"] else None
     concept, role, sure = named.concept.name, named.concept.role, named.confidence
     called = f"{concept}, by its name"
     if role in {"identifier", "key"}:
         return _numbers_or_names(profile, named)
     if role == "quasi_identifier":
         return _known_outside(profile, named)
-    found = _judged(role, sure, called)
+    found: Judged = role, sure, called
     if role == "withheld" and (profile.kind != "text" or profile.has_few_values):
-        found = _judged("sensitive", 0.6, f"{called}, of few values")
+        found = "sensitive", 0.6, f"{called}, of few values"
     elif role == "sensitive" and profile.kind == "text" and profile.uniqueness >= NEARLY_UNIQUE and profile.mean_length > FREE_TEXT / 2:
-        found = _judged("withheld", 0.75, f"{called}, in words of nearly every record's own")
+        found = "withheld", 0.75, f"{called}, in words of nearly every record's own"
     elif role != "insensitive" and profile.kind in {"date", "timestamp"}:
-        found = _judged("quasi_identifier", 0.8, "a date, which others may know")
+        found = "quasi_identifier", 0.8, "a date, which others may know"
     return found
 
 
@@ -220,17 +216,17 @@ def _numbers_or_names(profile: ColumnProfile, named: NameReading) -> Judged:
     concept, role, sure = named.concept.name, named.concept.role, named.confidence
     called = f"{concept}, by its name"
     if profile.kind in {"date", "timestamp"}:
-        return _judged("quasi_identifier", 0.7, "a date, which others may know")
+        return "quasi_identifier", 0.7, "a date, which others may know"
     if profile.kind == "boolean" or (profile.distinct <= FLAG and profile.mean_records >= MANY_RECORDS):
-        return _judged("sensitive", 0.6, f"{called}, of so few values that it only says whether there is one")
+        return "sensitive", 0.6, f"{called}, of so few values that it only says whether there is one"
     # Of few values a number is that of a ward or a kind, and a name is a name.
     if concept not in NAMING and profile.has_few_values:
         if concept == "a person's number" and sure >= SURE:
-            return _judged("identifier", 0.65, f"{called}, though of few values")
-        return _judged("sensitive", 0.6, f"{called}, but its values are few and frequent")
+            return "identifier", 0.65, f"{called}, though of few values"
+        return "sensitive", 0.6, f"{called}, but its values are few and frequent"
     if profile.kind == "double" and concept not in NAMING and profile.uniqueness < NEARLY_UNIQUE and sure < SURE:
-        return _judged("sensitive", 0.5, "numbers with fractions")
-    return _judged(role, sure, called)
+        return "sensitive", 0.5, "numbers with fractions"
+    return role, sure, called
 
 
 def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
@@ -238,16 +234,16 @@ def _known_outside(profile: ColumnProfile, named: NameReading) -> Judged:
     concept, sure = named.concept.name, named.confidence
     called = f"{concept}, by its name"
     if profile.distinct <= 1:
-        return _judged("insensitive", 0.8, f"{called}, with one value only")
+        return "insensitive", 0.8, f"{called}, with one value only"
     if profile.top >= NEARLY_CONSTANT and sure < SURE:
-        return _judged("sensitive", 0.7, f"{called}, but nearly all records have one value")
+        return "sensitive", 0.7, f"{called}, but nearly all records have one value"
     if profile.kind == "text" and profile.uniqueness >= NEARLY_UNIQUE and concept not in DATED and profile.values >= MANY_RECORDS:
-        return _judged("identifier", 0.7, f"{called}, and nearly every record has a value of its own")
+        return "identifier", 0.7, f"{called}, and nearly every record has a value of its own"
     if concept == "body" and "weight" in words(profile.name) and profile.span > WEIGHTS_SPAN:
-        return _judged("weight", 0.8, "a weight that no body has")
+        return "weight", 0.8, "a weight that no body has"
     if profile.kind == "double" and concept in CATEGORIES and not profile.has_few_values:
-        return _judged("sensitive", 0.5, "numbers with fractions")
-    return _judged("quasi_identifier", sure, called)
+        return "sensitive", 0.5, "numbers with fractions"
+    return "quasi_identifier", sure, called
 
 
 DATED = {"when something happened", "date of birth", "date of death"}
@@ -257,16 +253,16 @@ CATEGORIES = {"sex or gender", "race or ethnicity", "marital status", "religion"
 def _by_counts(profile: ColumnProfile) -> Judged:
     """Return the role that type and counts suggest."""
     if profile.kind in {"date", "timestamp"}:
-        return _judged("quasi_identifier", 0.7, "a date, which others may know")
+        return "quasi_identifier", 0.7, "a date, which others may know"
     if profile.kind in {"text", "integer"} and profile.values > 1 and profile.uniqueness >= NEARLY_UNIQUE:
         if profile.looks_measured:
-            return _judged("sensitive", 0.6, "measures by their shape, though nearly every record has a value of its own")
-        return _judged("identifier", 0.6, "nearly every record has a value of its own")
+            return "sensitive", 0.6, "measures by their shape, though nearly every record has a value of its own"
+        return "identifier", 0.6, "nearly every record has a value of its own"
     if profile.distinct <= 1:
-        return _judged("insensitive", 0.8, "one value only")
+        return "insensitive", 0.8, "one value only"
     if profile.kind == "double":
-        return _judged("sensitive", 0.7, "measures, which nobody outside is likely to know")
-    return _judged("sensitive", 0.5, "nothing tells what it is")
+        return "sensitive", 0.7, "measures, which nobody outside is likely to know"
+    return "sensitive", 0.5, "nothing tells what it is"
 
 
 def hierarchy_of(profile: ColumnProfile) -> tuple[str | None, str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.columns.numbers import dictionary_positions, null_mask
 from core.columns.sorting import GREATEST_DIGEST, order_of_digests, run_starts, sort_numbers
-from core.units.digests import NOBODY, Digests, digests_of
+from core.units.digests import NOBODY, Digests, digests_of, holds_bytes
 
 MOST_SAMPLED_VALUES = 2000
 """Distinct values of a column that are looked at."""
@@ -158,7 +158,7 @@ def _smallest(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
 
 def _lengths(values: pa.Array) -> NDArray[np.int64]:
     """Return the bytes of each value, shape (n,); 0 for nulls and for types other than text and bytes."""
-    if not (pt.is_string(values.type) or pt.is_large_string(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type)):
+    if not holds_bytes(values.type):
         return np.zeros(len(values), np.int64)
     lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
     return lengths

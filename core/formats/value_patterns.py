@@ -12,7 +12,7 @@ from datetime import date
 from functools import cache
 from ipaddress import ip_address
 
-from core.formats.concept_names import words
+from core.formats.concept_names import word_set, words
 
 CARD, BANK, TAX, SOCIAL, HEALTH = "payment cards", "bank accounts", "tax numbers", "social-security numbers", "health numbers"
 
@@ -114,13 +114,11 @@ NUMBERS = (
     NumberKind(HEALTH, r"[1-9][AC-HJKMNP-RT-Y][0-9AC-HJKMNP-RT-Y][0-9][AC-HJKMNP-RT-Y][0-9AC-HJKMNP-RT-Y][0-9][AC-HJKMNP-RT-Y]{2}[0-9]{2}"),
 )
 HINTS = {
-    CARD: frozenset(["card", "cards", "pan", "creditcard"]),
-    BANK: frozenset(["iban", "bank", "konto"]),
-    TAX: frozenset(["tax", "tin", "itin", "nif", "cpf", "pan", "tfn", "utr"]),
-    SOCIAL: frozenset(
-        ["ssn", "sin", "nino", "nir", "avs", "ahv", "bsn", "insee", "pesel", "personnummer", "cpr", "curp", "aadhaar", "rrn"]
-    ),
-    HEALTH: frozenset(["nhs", "medicare", "mbi", "phn"]),
+    CARD: word_set("card cards pan creditcard"),
+    BANK: word_set("iban bank konto"),
+    TAX: word_set("tax tin itin nif cpf pan tfn utr"),
+    SOCIAL: word_set("ssn sin nino nir avs ahv bsn insee pesel personnummer cpr curp aadhaar rrn"),
+    HEALTH: word_set("nhs medicare mbi phn"),
 }
 SHORTEST, LONGEST = 8, 34
 LIKELY = 0.5
@@ -207,24 +205,8 @@ _DATE = re.compile(
 )
 _YEAR = re.compile(r"(?:18|19|20)[0-9]{2}")
 _NUMBER = re.compile(r"-?[0-9]{1,3}(?:\.[0-9]+)?")
-_PHONES = frozenset(["phone", "telephone", "tel", "mobile", "cell", "fax", "cellphone", "handy", "telefon"])
-_BIRTHS = frozenset(
-    [
-        "birth",
-        "born",
-        "dob",
-        "birthday",
-        "birthdate",
-        "yob",
-        "birthyear",
-        "geburtsdatum",
-        "geboren",
-        "geburtstag",
-        "naissance",
-        "nacimiento",
-        "nascita",
-    ]
-)
+_PHONES = word_set("phone telephone tel mobile cell fax cellphone handy telefon")
+_BIRTHS = word_set("birth born dob birthday birthdate yob birthyear geburtsdatum geboren geburtstag naissance nacimiento nascita")
 _PLACES: Mapping[str, float] = {
     **dict.fromkeys(("lat", "latitude", "breite", "northing"), 90.0),
     **dict.fromkeys(("lon", "lng", "long", "longitude", "laenge", "easting"), 180.0),
@@ -237,9 +219,7 @@ def nearly_unique(distinct_values: int, unique_records: int, records_with_value:
     """Return whether a column's values almost identify records or persons.
 
     Args:
-        distinct_values: Different values.
         unique_records: Records alone with theirs.
-        records_with_value: Records that have one.
         person_count: Different persons, where that is known: a number that each of them keeps is no record's own.
     """
     most = records_with_value if person_count is None else min(records_with_value, person_count)
@@ -254,9 +234,7 @@ def identifying_patterns(
     Args:
         name: Of the column.
         texts: Distinct values, or those of them that are looked at.
-        distinct_values: Different values.
         unique_records: Records alone with theirs.
-        records_with_value: Records that have a value.
         person_count: Different persons, where that is known.
     """
     found = [NEARLY_UNIQUE] if nearly_unique(distinct_values, unique_records, records_with_value, person_count) else []

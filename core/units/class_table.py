@@ -42,7 +42,6 @@ class SelectedPersons:
         Args:
             persons: Of these cells.
             cells: They, in one or several histograms one after the other, with the sensitive columns as last axes.
-            sensitive: Domains of the sensitive columns.
         """
         first, values, wholes = len(cells[0].node) - len(sensitive), {}, {}
         for axis, domain in enumerate(sensitive, start=first):
@@ -194,7 +193,6 @@ def merge_spread(spread: Spread, owners: Integers) -> Spread:
     """Return the value counts of coarser classes: those of merged classes are added up.
 
     Args:
-        spread: The value counts of the classes.
         owners: Shape (classes,), the coarser class of each; -1 for one that is left out.
     """
     mine = owners[spread.owners]
@@ -249,7 +247,6 @@ def without_sensitive(cells: Histogram, hierarchies: Sequence[Hierarchy]) -> His
 
     Args:
         cells: Cells with further axes after the QIDs.
-        hierarchies: Of the QIDs.
     """
     node = cells.node[: len(hierarchies)]
     if len(node) == len(cells.node):
@@ -275,8 +272,6 @@ def table_at(
     Args:
         root: Cells of a node that is nowhere coarser, with the sensitive columns as last axes.
         node: Level of each QID, or of each axis.
-        hierarchies: One per QID.
-        sensitive: Domains of the sensitive columns.
         whose: Whose the root's cells are; None where the job has no person column.
     """
     axes = (*hierarchies, *map(exact_hierarchy, sensitive))

@@ -74,7 +74,7 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
     if pt.is_fixed_size_binary(column.type):
         # Its bytes need be no text.
         column = column.cast(pa.binary())
-    if not _is_bytes(column.type):
+    if not holds_bytes(column.type):
         column = column.cast(in_utc(column.type)).cast(pa.string())
     plain = column.cast(pa.large_binary())
     if not len(plain):
@@ -84,7 +84,8 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
     return digest_texts(bounds, np.frombuffer(data or b"", np.uint8)), null
 
 
-def _is_bytes(dtype: pa.DataType) -> bool:
+def holds_bytes(dtype: pa.DataType) -> bool:
+    """Return whether values of a type are texts or bytes of any length."""
     return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype))
 
 

@@ -154,7 +154,6 @@ def without_masked(classes: Mapping[int, int], fully_suppressed_records: int, ma
     A class that publishes ``*`` in every QID and holds other records besides the masked ones stays: no reader can distinguish them.
 
     Args:
-        classes: Number of classes by size.
         fully_suppressed_records: Records that publish ``*`` in every QID.
         masked_records: How many of them are suppressed.
     """
@@ -169,9 +168,7 @@ def release_risk(classes: Mapping[int, int], fully_suppressed_records: int, supp
     """Return the re-identification risk figures of written files, from their classes by size.
 
     Args:
-        classes: Number of classes by size.
         fully_suppressed_records: Records that publish ``*`` in every QID.
-        suppressed_records: Records that were suppressed.
         masked_records: How many of them are in the files, with ``*`` in every QID.
     """
     return risk_of(ClassSizes.of(without_masked(classes, fully_suppressed_records, masked_records)), suppressed_records)
@@ -200,9 +197,6 @@ def add_classes(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> tuple[
     Args:
         counts: Shape (classes,), records of each; the square of their sum is below 2^63.
         failing: Shape (classes,).
-
-    Returns:
-        The sum of the squares of all, the records of those that fail, and the sum of the squares of these.
     """
     squares = lost = lost_squares = 0
     for place in range(counts.shape[0]):
@@ -283,7 +277,6 @@ def united_losses(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) 
     Args:
         sizes: Number of classes by records.
         by_unit: Number of classes by what k counts, which is persons where they are named.
-        k: How many of these a class must have.
     """
     squares = sum(size * size * classes for size, classes in sizes.items())
     total = sum(size * classes for size, classes in by_unit.items())
@@ -364,9 +357,7 @@ def certainty_penalty(
     A suppressed record has the penalty 1. GCP is the mean of NCP over the QIDs.
 
     Args:
-        hierarchy: Of the QID.
         domain: Its observed values.
-        level: Level that is published.
         groups: Shape (cells,), group of the QID in each published cell.
         counts: Shape (cells,), records per published cell.
         suppressed_records: Records that are dropped or masked.

@@ -90,13 +90,18 @@ def _bounds(number: int, shares: int) -> Iterator[int]:
     return (min(KEY_SPACE * place // shares, KEY_SPACE - 1) for place in (number, number + 1))
 
 
-def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
-    """Merge pairs of disjoint records whose cells are coded alike; counts of equal pairs are added."""
-    return Pairs.of(
+def joined_pairs(parts: Sequence[Pairs]) -> tuple[Digests, NDArray[np.signedinteger[Any]], NDArray[np.int64]]:
+    """Return persons, cells and counts of several parts, one part after the other; not yet merged."""
+    return (
         np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)]),
-        np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)]),
+        np.concatenate([np.empty(0, np.int32), *(part.cells for part in parts)]),
         np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)]),
     )
+
+
+def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
+    """Merge pairs of disjoint records whose cells are coded alike; counts of equal pairs are added."""
+    return Pairs.of(*joined_pairs(parts))
 
 
 def number_persons(digests: Digests) -> tuple[NDArray[np.int32], Digests]:

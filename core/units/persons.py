@@ -26,7 +26,7 @@ from core.units.kernels import (
     group,
     merge_person_cells,
 )
-from core.units.pairs import Pairs, number_persons
+from core.units.pairs import Pairs, joined_pairs, number_persons
 from core.units.unit import Counts, Integers, Records, Unit, spread_of_keys
 
 
@@ -52,9 +52,7 @@ def share_of(parts: Sequence[Pairs], cell_count: int) -> Share:
     Args:
         parts: The pairs of that share in every chunk, with cells coded alike.
     """
-    digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
-    owners = np.concatenate([np.empty(0, np.int32), *(part.cells for part in parts)])
-    counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
+    digests, owners, counts = joined_pairs(parts)
     numbers, known = number_persons(digests)
     return numbered_share(numbers, owners, counts, cell_count, len(known))
 
@@ -149,7 +147,6 @@ class CellPersons(Unit):
         """Return source persons by sensitive value: stored counts, else counted from these cells, (size,).
 
         Args:
-            column: Name of the sensitive column.
             value_of: Shape (cells,), the value of each cell; not read where counts of the whole source are stored.
         """
         return self.source_counts[column] if column in self.source_counts else self.count(value_of, size)
@@ -160,7 +157,6 @@ class CellPersons(Unit):
         Args:
             before: Shape (cells,): the cells before all classes, in no class themselves.
             class_of: Shape (cells,), the class of each cell; -1 for a cell that is in none.
-            class_count: How many classes are asked for.
         """
         known, last = np.zeros(class_count, np.int64), np.full(class_count, -1, np.int32)
         for person_cells in self.shares:
@@ -223,10 +219,8 @@ class RowPersons(Unit):
         Args:
             parts: The pairs of disjoint records, in which a cell is a row.
         """
-        digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
-        cells = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
-        counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
-        return cls(number_persons(digests)[0], row_count, cells, counts)
+        digests, cells, counts = joined_pairs(parts)
+        return cls(number_persons(digests)[0], row_count, cells.astype(np.int64, copy=False), counts)
 
     @classmethod
     def of_records(cls, numbers: NDArray[np.int32]) -> RowPersons:

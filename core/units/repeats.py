@@ -153,7 +153,6 @@ class ValueCounts:
 
         Args:
             digests: Shape (m,), of the value of each; ``NOBODY`` where there is none.
-            measured: Whether some of these are fractions.
         """
         there = digests[digests != NOBODY]
         mine = there[_ends(there, self.bits)]

@@ -68,13 +68,7 @@ class SetTree:
         return ends
 
     def settle(self, k: int, class_count: int) -> Settled:
-        """Return how much of each path is kept so that k persons share each end, and the persons per class.
-
-        The persons who stay in each class are returned with them.
-
-        Args:
-            k: How many people must share a set.
-        """
+        """Return how much of each path is kept so that k persons share each end, and the persons per class."""
         trunk = self._parents[: self._size], self._classes[: self._size]
         depths, people = _settled(*trunk, self._people[: self._size].copy(), k, class_count)
         return Settled(depths, people)
@@ -90,10 +84,7 @@ class SetTree:
 
 
 def pair_starts(ascending_digests: Digests) -> Counts:
-    """Return where each person's pairs start in ascending digests, and their number, (people + 1,).
-
-    Shape (people + 1,).
-    """
+    """Return where each person's pairs start in ascending digests, and their number, (people + 1,)."""
     return np.append(run_starts(ascending_digests), len(ascending_digests)).astype(np.int64)
 
 

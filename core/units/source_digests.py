@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import working_type
 from core.columns.numbers import dictionary_positions
-from core.units.digests import NOBODY, Digests, combine, combine_entries, digests_of
+from core.units.digests import NOBODY, Digests, combine, combine_entries, digests_of, holds_bytes
 
 SKETCH_SIZE = 8_192
 """Different digests that a sketch holds at most."""
@@ -67,7 +67,7 @@ def kind_of(dtype: pa.DataType) -> str:
     if pt.is_floating(dtype):
         # What a narrower type holds is rounded: 0.1 is another number there.
         return "real" if pt.is_float64(dtype) else f"real of {dtype.bit_width} bits"
-    if pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype):
+    if holds_bytes(dtype):
         # Older releases linked "text" as it was spelled.
         return "folded text"
     if pt.is_timestamp(dtype) and dtype.tz:

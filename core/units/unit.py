@@ -59,10 +59,7 @@ class Unit(ABC):
 
     @property
     def people(self) -> NDArray[np.int32] | None:
-        """The person number of each single record, shape (cells,); None for other cells or without persons.
-
-        None where cells are more than a record, or no person is named.
-        """
+        """The person number of each single record, shape (cells,); None for other cells or without persons."""
         return None
 
     def figures(self) -> tuple[int, int] | None:
@@ -99,10 +96,7 @@ class Records(Unit):
         """
         kept = in_classes(class_of)
         keys = class_of[kept].astype(np.int64) * len(source_counts) + value_of[kept]
-        if self.per_cell is None:
-            found, counts = np.unique(keys, return_counts=True)
-            return spread_of_keys(found, counts, source_counts)
-        found, counts = sum_by_key(keys, self.per_cell[kept])
+        found, counts = np.unique(keys, return_counts=True) if self.per_cell is None else sum_by_key(keys, self.per_cell[kept])
         return spread_of_keys(found, counts, source_counts)
 
     def take(self, rows: NDArray[np.intp]) -> Records:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateA
 from schemas.errors.base import listed
 from schemas.job.identifiers import EXACT, SHARED, Entry, Identifier, Publish, Way, canonical_way, checked_identifiers, counts_people
 from schemas.job.source import Paths
-from schemas.reading.model import EntriesOf, LaterJsonSchema, StrictModel, fault
+from schemas.reading.model import EntriesOf, LaterJsonSchema, StrictModel, fault, part_of
 from schemas.registry.hierarchy_kinds import Hierarchy
 from schemas.registry.treatment_kinds import treatment_kind
 
@@ -26,7 +26,6 @@ def one_or_several(value: object, *, wanted: str = "the name of a column, or a l
     """Return one column name, or a list of distinct names, as a list; raise for other values.
 
     Args:
-        value: What the job has there.
         wanted: What it should be.
     """
     columns = [value] if isinstance(value, str) else value
@@ -348,34 +347,37 @@ class Columns(StrictModel):
         return {name: role for role in ROLES for name in names(getattr(self, role))}
 
 
-def names(columns: object) -> Iterator[str]:
-    """Yield the column names among the entries of a role, validated or raw; skip entries without one."""
+def named_entries(columns: object) -> Iterator[tuple[str, Any]]:
+    """Yield name and entry of the columns of a role, validated or raw; skip entries without a name."""
     for entry in columns if isinstance(columns, list) else []:
         name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
         if isinstance(name, str):
-            yield name
+            yield name, entry
+
+
+def names(columns: object) -> Iterator[str]:
+    """Yield the column names among the entries of a role, as ``named_entries`` does."""
+    return (name for name, _ in named_entries(columns))
 
 
 def publish_settings(columns: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield name and ``publish`` setting of the columns in a raw job whose setting is not exact."""
     for role in ("sensitive", "insensitive"):
-        listed_ones = columns.get(role)
-        for one in listed_ones if isinstance(listed_ones, list) else []:
-            if isinstance(one, Mapping) and one.get("publish", EXACT) != EXACT and isinstance(one.get("name"), str):
-                yield str(one["name"]), one["publish"]
+        for name, one in named_entries(columns.get(role)):
+            if isinstance(one, Mapping) and one.get("publish", EXACT) != EXACT:
+                yield name, one["publish"]
 
 
 def hidden_qids(quasi_identifiers: object) -> Iterator[str]:
     """Yield the quasi-identifiers, validated or raw, whose original values may not be published."""
-    for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
+    for name, qid in named_entries(quasi_identifiers):
         if isinstance(qid, QuasiIdentifier):
             hides = qid.hides
         else:
             # Not yet read: a job tells all its faults at once, so that parts are compared before each is known to be sound.
-            hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else None
-            hides = isinstance(qid, Mapping) and qid.get("exact") is False
-            hides = hides or (isinstance(hierarchy, Mapping) and not hierarchy.keys().isdisjoint({"top", "bottom", "sparse"}))
-        if hides:
+            hierarchy = part_of(qid, "hierarchy")
+            hides = isinstance(hierarchy, Mapping) and not hierarchy.keys().isdisjoint({"top", "bottom", "sparse"})
+        if hides or part_of(qid, "exact") is False:
             yield name
 
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas.errors.base import listed, nearest
-from schemas.job.columns import NONE, hidden_qids, names
+from schemas.job.columns import NONE, hidden_qids, named_entries, names
 from schemas.job.identifiers import pseudonym_kinds
 from schemas.job.method import METHODS, has_ways, one_level
 from schemas.job.privacy import SUPPRESSIONS
+from schemas.reading.model import part_of
 from schemas.registry.privacy_kinds import models_in_job
 from schemas.registry.treatment_kinds import TREATMENTS
 
@@ -84,8 +85,7 @@ def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy
 
 def _in_fragments(method: Mapping[str, Any]) -> bool:
     """Return whether a method, validated or raw, has more than one fragment."""
-    fragments = method.get("fragments")
-    count = fragments.get("count") if isinstance(fragments, Mapping) else getattr(fragments, "count", 1)
+    count = part_of(method, "fragments", "count")
     return isinstance(count, int) and count > 1
 
 
@@ -115,7 +115,6 @@ def replay_faults(method: Mapping[str, Any], anew: Sequence[str], *, replays: bo
     """Return a message for each part of a job that does not go with ``replay``.
 
     Args:
-        method: The method's settings.
         anew: Columns whose published values depend on all people of a release.
         replays: Whether the method can be replayed.
     """
@@ -150,11 +149,9 @@ def rank_faults(endpoints: object, quasi_identifiers: object, method: Mapping[st
         return []
     ways = method.get("generalisation")
     faults = []
-    for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
-        hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
-        encoded = hierarchy.get("encode") if isinstance(hierarchy, Mapping) else getattr(hierarchy, "encode", False)
+    for name, qid in named_entries(quasi_identifiers):
         way = ways.get(name) if isinstance(ways, Mapping) else ways
-        if encoded is True and (one_level(method) or (way == "hierarchy" and has_ways(method))):
+        if part_of(qid, "hierarchy", "encode") is True and (one_level(method) or (way == "hierarchy" and has_ways(method))):
             faults.append(
                 f"endpoints: '{name}' is published in bins of ranks, which end at values of the source whoever has them; use observed, "
                 "widths of the values themselves (no encode), or a method with ranges of its own"

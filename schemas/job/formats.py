@@ -137,7 +137,6 @@ def unused_format_keys(entry: SourceFormat, given: set[str], *, folders: bool) -
     """Yield the given keys that a format does not accept, in groups, with a message for each group.
 
     Args:
-        entry: The format.
         given: The keys of ``source`` that the job gives.
         folders: Whether folders name columns.
     """

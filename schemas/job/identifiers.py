@@ -14,7 +14,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from schemas.errors.base import nearest
-from schemas.reading.model import ExactDecimal, FrozenModel, LaterJsonSchema, StrictModel, fault, plain
+from schemas.reading.model import ExactDecimal, FrozenModel, LaterJsonSchema, StrictModel, fault, part_of, plain
 from schemas.registry.treatment_kinds import TREATMENTS, Treatment, treatment_of
 
 Word = Literal["exact", "shared"]
@@ -209,7 +209,7 @@ def pseudonym_kinds(identifiers: object) -> Iterator[tuple[str, str]]:
     Entries may be validated or raw.
     """
     for entry in identifiers if isinstance(identifiers, list) else []:
-        kind, name = treatment_of(_inside(entry, "treatment")), _inside(entry, "name")
+        kind, name = treatment_of(part_of(entry, "treatment")), part_of(entry, "name")
         if kind is not None and isinstance(name, str):
             yield name, kind
 
@@ -221,18 +221,11 @@ def subject_faults(identifiers: object, known: Collection[str] | None) -> list[s
     """
     faults = []
     for entry in identifiers if isinstance(identifiers, list) and known is not None else []:
-        kind = treatment_of(_inside(entry, "treatment"))
+        kind = treatment_of(part_of(entry, "treatment"))
         if kind is None or not TREATMENTS[kind].per_subject:
             continue
-        subject = _inside(entry, "treatment", kind, "subject")
+        subject = part_of(entry, "treatment", kind, "subject")
         if isinstance(subject, str) and subject not in (known or ()):
-            place = f"columns.identifiers '{_inside(entry, 'name')}'"
+            place = f"columns.identifiers '{part_of(entry, 'name')}'"
             faults.append(f"{place}: {kind}.subject: column '{subject}' has no role in columns{nearest(subject, known or ())}")
     return faults
-
-
-def _inside(entry: Any, *keys: str) -> Any:
-    """Return the value at a path of keys or attributes, or None."""
-    for key in keys:
-        entry = entry.get(key) if isinstance(entry, Mapping) else getattr(entry, key, None)
-    return entry

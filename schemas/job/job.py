@@ -254,24 +254,25 @@ class Job(JobModel):
 
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
     """Return a message for each conflict between parts of a job, validated or raw."""
-    source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
-    entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
-    faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
+    read = {part: _mapping(job.get(part)) for part in ("columns", "method", "suppression", "privacy")}
+    columns, method, privacy = read["columns"], read["method"], read["privacy"]
+    entry = METHODS.get(str(method.get("name")))
+    faults = suppression_faults(read["suppression"], method, job.get("intervals"))
     faults += linkable_faults(columns)
-    faults += linked_faults({part: _mapping(job.get(part)) for part in ("columns", "method", "suppression", "privacy")})
-    faults += person_faults(columns, _mapping(job.get("method")), _mapping(job.get("privacy")))
+    faults += linked_faults(read)
+    faults += person_faults(columns, method, privacy)
     known = {name for role in ROLES for name in names(columns.get(role))} | set(person_column_names(columns))
-    privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
+    sensitive = list(names(columns.get("sensitive")))
     for kind in ("l", "t"):
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
         faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
-    faults += uncompiled_faults(privacy, _mapping(job.get("method")).get("name"))
-    faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
-    faults += rank_faults(job.get("endpoints"), columns.get("quasi_identifiers"), _mapping(job.get("method")))
+    faults += uncompiled_faults(privacy, method.get("name"))
+    faults += hidden_faults(method, columns.get("quasi_identifiers"), job.get("intervals"))
+    faults += rank_faults(job.get("endpoints"), columns.get("quasi_identifiers"), method)
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)
     if entry:
-        faults += entry.faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+        faults += entry.faults(method, columns.get("quasi_identifiers"), job.get("intervals"))
     if isinstance(wanted := _mapping(job.get("output")).get("partition_by"), list) and wanted:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
@@ -280,9 +281,9 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         faults += [f"column '{name}' names persons and cannot have publish too" for name in person_column_names(columns) if name in ways]
     if job.get("replay") is not None:
         anew = [name for name, way in ways.items() if counts_people(way)]
-        faults += replay_faults(_mapping(job.get("method")), anew, replays=bool(entry and entry.replays))
+        faults += replay_faults(method, anew, replays=bool(entry and entry.replays))
     if columns.get("insensitive") != REST and known:
-        typed = [name for name in _mapping(source.get("types")) if name not in known]
+        typed = [name for name in _mapping(_mapping(job.get("source")).get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]
     return faults
 

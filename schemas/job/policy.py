@@ -290,7 +290,6 @@ def origin_faults(policy: Policy, syntax: Mapping[str, Any] | None) -> list[str]
     """Return a message for each part of a query that may hide a never-published column.
 
     Args:
-        policy: The policy.
         syntax: The query, as ``origins`` takes it.
     """
     if not policy.never_published:

@@ -29,9 +29,7 @@ class AttackFigures(FrozenModel):
         target: What it aims at: a column, a table or another release; None for records as such.
         knows: What the attacker knows, in words.
         guesses: Guesses about people of the release, of which ``right`` were right.
-        right: See ``guesses``.
         control_guesses: Guesses about the control group, of which ``control_right`` were right.
-        control_right: See ``control_guesses``.
         advantage: Share of right guesses minus that of the control group.
         low, high: Interval of the advantage at 95 %, by the score intervals of Wilson (Newcombe 1998, method 10).
         accepted: The advantage that the job accepts; 0 where it promises that no guess is right.
@@ -115,12 +113,11 @@ def attack_settings(value: object) -> object:
     raise fault("must be sample, all or off, or a mapping with the keys sample, seed and refuse")
 
 
-def attacks_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the job's key ``attacks``."""
-    return {"anyOf": [{"enum": ["sample", "all", "off"]}, AttackSettings.model_json_schema()]}
-
-
-Attacks = Annotated[AttackSettings | None, BeforeValidator(attack_settings), LaterJsonSchema(attacks_schema)]
+Attacks = Annotated[
+    AttackSettings | None,
+    BeforeValidator(attack_settings),
+    LaterJsonSchema(lambda: {"anyOf": [{"enum": ["sample", "all", "off"]}, AttackSettings.model_json_schema()]}),
+]
 
 
 class Privacy(StrictModel):
@@ -169,7 +166,6 @@ def uncompiled_faults(privacy: Mapping[str, Any], method: object) -> list[str]:
 
     Args:
         privacy: Models by section and column.
-        method: The method's name.
     """
     entry = METHODS.get(method) if isinstance(method, str) else None
     if entry is None or not entry.compiled:

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from schemas.errors.base import counted, nearest
-from schemas.job.columns import names
-from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, alternatives, fault
+from schemas.job.columns import named_entries, names
+from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, alternatives, fault, part_of
 from schemas.registry.hierarchy_kinds import HIERARCHIES, kind_of
 
 Generalisation: TypeAlias = Literal["hierarchy", "prefix", "set", "interval"]
@@ -143,9 +143,8 @@ def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> l
 
 def _with_bounds(qids: object) -> Iterator[str]:
     """Yield the quasi-identifiers that can be published as lower and upper bounds."""
-    for qid, name in zip(qids if isinstance(qids, list) else [], names(qids), strict=False):
-        hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
-        kind = kind_of(hierarchy)
+    for name, qid in named_entries(qids):
+        kind = kind_of(part_of(qid, "hierarchy"))
         if kind is not None and HIERARCHIES[kind].schema.ranged:
             yield name
 

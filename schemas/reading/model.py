@@ -137,6 +137,13 @@ class MethodSpec(StrictModel):
     """Chooses the algorithm."""
 
 
+def part_of(entry: Any, *keys: str) -> Any:
+    """Return the value at a path of keys of a mapping, or attributes of a model; None if there is none."""
+    for key in keys:
+        entry = entry.get(key) if isinstance(entry, Mapping) else getattr(entry, key, None)
+    return entry
+
+
 def plain(value: object) -> Any:
     """Convert a value to JSON data: decimals as their shortest text, models in canonical form."""
     if isinstance(value, StrictModel):

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.errors.base import counted, listed, nearest
-from schemas.job.columns import REST, names, role_faults
+from schemas.job.columns import REST, ROLES, names, role_faults
 from schemas.job.identifiers import DROP
+from schemas.reading.model import part_of
 from schemas.registry.treatment_kinds import TREATMENTS, treatment_of
 
 
@@ -103,7 +104,6 @@ def _reference_faults(references: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
-_ROLES = ("identifiers", "withheld", "quasi_identifiers", "sensitive", "insensitive")
 OF_ONE_TABLE = ("person", "most_records", "linkable", "accept_untreated")
 
 
@@ -175,7 +175,7 @@ def _of_table(name: str, table: Mapping[str, Any], tables: Mapping[str, Mapping[
     used = [column for referred in referring.values() for column in referred]
     if twice := sorted({column for column in used if used.count(column) > 1}):
         faults.append(f"{place}.references: {listed(twice)} would refer to two tables; give each reference columns of its own")
-    for role in _ROLES:
+    for role in ROLES:
         faults += [
             f"{place}.columns.{role}: '{column}' is of the key or of a reference, which is published as pseudonyms; leave it out here"
             for column in names(_untreated(columns.get(role)))
@@ -199,7 +199,7 @@ def _untreated(entries: object) -> object:
 
 def _treatment(entry: object) -> object:
     """Return the treatment of an identifier, validated or raw, or None if it is left out."""
-    said = entry.get("treatment") if isinstance(entry, Mapping) else getattr(entry, "treatment", None)
+    said = part_of(entry, "treatment")
     return None if said == DROP else said
 
 

@@ -95,12 +95,9 @@ class TablesManifest(FrozenModel):
         release: The release id, made of keyed digests of job and inputs.
         name: The job's name.
         job: Keyed digest of the job, and ``inputs`` of the sources.
-        inputs: See ``job``.
         method: The algorithm, and ``privacy`` what was promised.
-        privacy: See ``method``.
         unit: The table with a row for each person.
         key_columns: Key of each table that has one, and ``references`` of each that has any.
-        references: See ``key_columns``.
         persons: Who is published.
         histories: Different ones, as recounted.
         min_class: Persons who share the history that fewest share, as recounted.
@@ -117,14 +114,11 @@ class TablesManifest(FrozenModel):
         sensitive_together: The same of the sensitive columns.
         attacks: What attacks by joins came to, and ``attacked`` what they were played with; empty and null where the job
             turned them off.
-        attacked: See ``attacks``.
         files: The data files.
         versions: Of what made it.
         seconds: Wall time per phase, and ``peak_rss`` the largest resident size of the process, bytes.
-        peak_rss: See ``seconds``.
         policy: SHA-256 of the policy that the job was held against; null where the run had none.
         created: When it was made, UTC, and ``run_by`` who ran it, if the job says so.
-        run_by: See ``created``.
         documents: The other files of the release.
         signed_by: The key of the signature; null where there is none.
         seal: SHA-256 of the manifest's own file without these digits.

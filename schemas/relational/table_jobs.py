@@ -160,7 +160,6 @@ def nearest_of_tables(name: str, job: TablesJob, *roles: str) -> str:
 
     Args:
         name: As it is written; the table may be left out.
-        job: The job.
         roles: Keys of ``columns``.
     """
     known = [f"{table}.{column}" for table, one in job.tables.items() for role in roles for column in names(getattr(one.columns, role))]

@@ -217,7 +217,8 @@ class TablesJob(JobModel):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         """Check that the parts of the job fit together."""
-        if faults := table_faults(self.model_dump(mode="python") | {"tables": _as_mappings(self.tables)}):
+        tables = {name: dict(table) | {"columns": dict(table.columns)} for name, table in self.tables.items()}
+        if faults := table_faults(self.model_dump(mode="python") | {"tables": tables}):
             raise fault(*faults)
         return self
 
@@ -247,11 +248,6 @@ class TablesJob(JobModel):
     def objective(self) -> str:
         """Name of the loss that the search minimises."""
         return str(getattr(self.method, "objective", "gcp"))
-
-
-def _as_mappings(tables: Mapping[str, TableSpec]) -> dict[str, dict[str, Any]]:
-    """Return tables as mappings for ``table_faults``, with columns as models."""
-    return {name: dict(table) | {"columns": dict(table.columns)} for name, table in tables.items()}
 
 
 def load_tables_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> TablesJob:

@@ -118,8 +118,6 @@ def write_chunk_domains(given: ChunkReading, chunk: Chunk, path: Path, row_cache
     Sensitive columns are guarded if a privacy model looks at them.
 
     Args:
-        given: Names the columns.
-        path: Gets the counts.
         row_cache: Keeps what was read, if anything is.
     """
     names, types = axis_names(given.job), axis_types(given.job, given.columns)
@@ -214,8 +212,6 @@ def write_chunk_histogram(given: ChunkReading, chunk: Chunk, path: Path, batches
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
 
     Args:
-        given: Names the axes.
-        path: Gets the cells.
         batches: The rows of the axes, where they are at hand.
     """
     packing, records = packed_records(given, chunk, loaded_batches=batches)
@@ -251,11 +247,7 @@ def packed_records(
 
     Args:
         given: Names the axes, and has the chunk's domains, or gets them.
-        others: Further columns.
         loaded_batches: The rows of the axes, where they are at hand and nothing further is asked for.
-
-    Returns:
-        How cells are packed; the words of each batch, and its further columns.
     """
     names = axis_names(given.job)
     # Phase 1 left them; asked for by the step, they are made again if they are damaged.

@@ -57,7 +57,6 @@ class Coding:
 
         Args:
             name: What it is, and all that it depends on besides.
-            make: Makes it, for who asks first; others wait.
         """
         with self._making:
             if name not in self._made:
@@ -183,10 +182,7 @@ def _note_spellings(domains: Sequence[Domain]) -> None:
 
 
 def forget_large_coding(job: Job, store: Store) -> None:
-    """Drop the store's cached coding if it is large for the job's memory; the recount needs none.
-
-    The recount knows only the job.
-    """
+    """Drop the store's cached coding if it is large for the job's memory; the recount needs none."""
     store.unload(CODING, lambda coding: coding.nbytes * MEMORY_PART > job.memory)
 
 

@@ -55,7 +55,6 @@ class DigestedColumns(NamedTuple):
             from these, and whether two releases together show means of fewer people.
         shown: Of several tables, the columns of which digests are kept as they stand together in a person's rows; ``labels`` the
             quasi-identifiers among these rows.
-        labels: See ``shown``.
     """
 
     names: tuple[str, ...]
@@ -94,7 +93,6 @@ def digested_by(job: Job, payload: Sequence[str]) -> DigestedColumns:
     may normalise one source in different ways.
 
     Args:
-        job: The job.
         payload: The columns of the source that are published besides the quasi-identifiers.
     """
     sensitive = sorted(job.columns.sensitive)
@@ -117,8 +115,6 @@ def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: It
     """Write digests of a chunk's records, and of the job's person columns if any; return the record count.
 
     Args:
-        given: Names the columns.
-        path: Gets the digests.
         batches: Its rows with these columns as they are published, where they are at hand and the job names no person.
     """
     table = record_digest_table(given.job, given.digested, chunk, batches)
@@ -150,7 +146,6 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
     null value has the digest 0.
 
     Args:
-        job: Names the persons.
         batches: As for ``digest_contents``.
     """
     person = job.columns.person
@@ -228,8 +223,6 @@ def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
     """Return sketches of an artefact's records and persons, read from it or computed from its digests.
 
     Args:
-        part: What is read.
-        store: Has it.
         beside: Sketches to merge with; digests that cannot be among the smallest of both may be left out.
     """
     table = pq.read_table(store.path(part))

@@ -60,7 +60,6 @@ def write_root_histogram(given: RootTable, merge: Merge, path: Path, beside: Seq
 
     Args:
         merge: Histograms of chunks at the finest node; bundles are of the root.
-        path: Gets the sum.
         beside: Further accumulators of the chunks' cells, used where these are read one by one for a coarser root.
     """
     if given.root == given.coding.finest or merge.read[0].step != OF_CHUNK:
@@ -117,10 +116,7 @@ BUNDLED = FileStep(
 
 
 def bundled_histograms(run: Run, given: RootTable, chunk_histograms: Sequence[Artifact]) -> Sequence[Artifact]:
-    """Merge chunk histograms at a root on cluster workers until few are left; unchanged without a cluster.
-
-    Without a cluster they are returned unchanged.
-    """
+    """Merge chunk histograms at a root on cluster workers until few are left; unchanged without a cluster."""
     return merge_on_cluster(run, BUNDLED, replace(given, job=given.job.with_task_memory()), chunk_histograms, always_merged=OF_CHUNK)
 
 
@@ -177,8 +173,6 @@ def surely_too_many_cells(
     Reading stops as soon as the answer is sure.
 
     Args:
-        table: Domains and store of the run.
-        nodes: Which are asked about.
         chunk_histograms: Histograms at the finest node.
         most_cells: How many cells are not too many.
         memory: Bytes of marks that are held at a time. What does not fit takes further readings; the answers are the same.
@@ -262,10 +256,7 @@ class DistributedChunkSums(ChunkSums):
     run: Run
 
     def roots(self, roots: Sequence[Node], most_cells: int) -> list[Artifact]:
-        """Return the artefact of each root's histogram; cluster workers sum the missing ones.
-
-        Histograms that exist are not made again.
-        """
+        """Return the artefact of each root's histogram; cluster workers sum the missing ones."""
         given, merge = (RootTable.at(self.table, root) for root in roots), Merge(self.parts)
         return [HISTOGRAM.find(of, merge) or self._root(of) for of in given]
 

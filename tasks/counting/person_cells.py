@@ -140,9 +140,7 @@ def persons_in_shares(
     """Return the persons of each cell, from pairs that are read one share of the persons at a time.
 
     Args:
-        pairs: Of all chunks.
         cell_positions: By chunk, what returns the cell that each of its cells falls into; None where chunks have their cells in common.
-        store: Has the pairs.
         keep: Keeps the incidences of a share, by its number, and returns a function that returns them.
     """
     per_cell, person_cells, persons, most = np.zeros(cell_count, np.int64), list[Numbers](), 0, 0
@@ -234,10 +232,8 @@ def persons_of_combinations(
     """Yield the number of distinct persons of each combination, in arrays of disjoint combinations.
 
     Args:
-        coding: Of the run.
         chunk_histograms: The histograms of the chunks at the finest node.
         pairs: Their pairs, in the same order.
-        store: Has both.
         memory: Bytes of the job, of which three quarters may be taken.
     """
     rows = max(sum(part.rows for part in chunk_histograms), sum(part.rows for part in pairs))
@@ -261,9 +257,7 @@ def _numbered_places(coding: Coding, parts: Sequence[Artifact], store: Store, nu
     Repeated are combinations that occur in several cells.
 
     Args:
-        coding: Of the run.
         parts: The histograms of the chunks.
-        store: Has them.
         number: Of the span of all combinations that is looked at, from 0.
 
     Returns:

@@ -87,8 +87,6 @@ def count_domains(run: Run, source: ChunkedSource, *, count_cells: bool = False,
     It has the persons of values where ranges may end only at values that k persons share.
 
     Args:
-        run: The run.
-        source: Its chunks.
         count_cells: Whether their histograms are wanted next: those of chunks that are small enough
             to be held are counted without another look.
         digest_records: The same for the digests by which their records are re-linked.
@@ -105,10 +103,7 @@ def count_domains(run: Run, source: ChunkedSource, *, count_cells: bool = False,
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
-    """Return each QID's allowed range ends, None for unranged ones; empty where ends are observed values.
-
-    The tuple is empty where ranges end at observed values.
-    """
+    """Return each QID's allowed range ends, None for unranged ones; empty where ends are observed values."""
     if not job.shared_ends:
         return ()
     return coding.once(("ends", job.privacy.k), lambda: tuple(_ends(job, coding)))

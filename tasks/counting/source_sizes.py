@@ -52,10 +52,7 @@ class Sizes(FrozenModel):
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Self:
-        """Count the combinations of each size from an array of their sizes, without those of size 0.
-
-        Combinations of size 0 are left out.
-        """
+        """Count the combinations of each size from an array of their sizes, without those of size 0."""
         sizes, classes = np.unique(counts[counts > 0], return_counts=True)
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
@@ -239,7 +236,6 @@ def sizes_of_words(coding: Coding, words: PackedWords, unit: Unit) -> Sizes:
     """Return the numbers of QID combinations by size in records or persons, from packed cells.
 
     Args:
-        coding: Of the run.
         words: Cells at the finest node, arrays of shape (n,).
         unit: What k counts in these cells.
     """

@@ -33,11 +33,8 @@ def person_cell_files(
     Columns are ``cell_0`` …, ``person`` and ``count``, the records of both.
 
     Args:
-        coding: Of the run.
         chunk_histograms: The histograms of the chunks at the finest node.
         pairs: Their pairs, in the same order.
-        store: Has both.
-        folder: Gets the files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -100,15 +97,15 @@ def contributors_to_uniqueness(table: DomainTable, cells: CellFiles, sizes: Arti
     Args:
         cells: Histograms and pairs of person and cell.
         sizes: Class sizes of the source, of the same files.
-
-    Returns:
-        The counts, and the risk of the source as it is.
     """
     found, pairs = read_sizes(sizes, table.store), cells.pairs
     # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
     few = sum(part.rows for part in pairs) <= MOST_CELLS if pairs else sum(found.classes) <= MOST_CELLS
-    counted = _counted(table, ExposureQuery(cells, few)) if few or pairs else Contributors(whole=_whole(found, table.job), without={})
-    contributors = counted if pairs else counted.model_copy(update={"whole": _whole(found, table.job)})
+    contributors = Contributors(whole=_whole(found, table.job), without={})
+    if few or pairs:
+        made = UNIQUENESS_CONTRIBUTORS.result(table, ExposureQuery(cells, few))
+        counted = table.store.read_model(made, Contributors)
+        contributors = counted if pairs else counted.model_copy(update={"whole": contributors.whole})
     return contributors, found.risk() or {}
 
 
@@ -161,10 +158,6 @@ UNIQUENESS_CONTRIBUTORS = FileStep(
 """The exposed records or persons, with all quasi-identifiers and without each."""
 
 
-def _counted(given: DomainTable, standing: ExposureQuery) -> Contributors:
-    return given.store.read_model(UNIQUENESS_CONTRIBUTORS.result(given, standing), Contributors)
-
-
 def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:
     [(unique, below, *records)] = connection.execute(statement).fetchall()
     return Exposed(unique=unique, below_k=below, records=records[0] if records else None)
@@ -205,7 +198,6 @@ def person_exposed_sql(keys: Sequence[str], k: int) -> str:
 
     Args:
         keys: SQL expressions that name a class.
-        k: What a class must reach.
     """
     named = [f"{key} AS key_{number}" for number, key in enumerate(keys)]
     classes = f"PARTITION BY {', '.join(f'key_{number}' for number in range(len(keys)))}" if keys else ""
@@ -223,7 +215,6 @@ def keys_without(coding: Coding, position: int) -> list[str]:
     The QID's digit is taken out of the mixed-radix number that it is part of.
 
     Args:
-        coding: Gives the packing.
         position: Of the QID, in job order.
     """
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)

@@ -207,16 +207,13 @@ FIGURES = FileStep(
 """The figures of columns that are published untreated."""
 
 
-def _value_sums_sql() -> str:
-    """Return SQL over ``$files`` that counts, by column, distinct values, unique ones and all.
-
-    A value is in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
-    """
-    return """
-        SELECT "column", count(*), count(*) FILTER (records = 1), sum(records)::BIGINT FROM (
-            SELECT "column", digest, sum("count") AS records FROM read_parquet($files) WHERE "count" > 0 GROUP BY ALL
-        ) GROUP BY 1 ORDER BY 1
-    """
+VALUE_SUMS_SQL = """
+    SELECT "column", count(*), count(*) FILTER (records = 1), sum(records)::BIGINT FROM (
+        SELECT "column", digest, sum("count") AS records FROM read_parquet($files) WHERE "count" > 0 GROUP BY ALL
+    ) GROUP BY 1 ORDER BY 1
+"""
+"""Counts, by column, distinct values, unique ones and all. A value is in the table of each chunk that holds it, so that counts are added
+up by digest before any is called unique."""
 
 
 def _bytes_by_column(files: Sequence[str]) -> list[int]:
@@ -250,7 +247,7 @@ def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]]
         return {number: _summed(groups) for number, groups in counted.items()}
     # Each thread holds buffers of its own, which a small budget has no room for.
     with database(job.memory, private_folder(spill), 1 if job.memory < ENOUGH else job.threads) as connection:
-        return {number: tuple(figures) for number, *figures in connection.execute(_value_sums_sql(), {"files": list(files)}).fetchall()}
+        return {number: tuple(figures) for number, *figures in connection.execute(VALUE_SUMS_SQL, {"files": list(files)}).fetchall()}
 
 
 def _summed(groups: Sequence[Group]) -> tuple[int, ...]:
@@ -325,7 +322,6 @@ def inspect_columns(
     """Return figures of columns: values counted over the complete source, patterns found in a sample.
 
     Args:
-        names: The columns.
         person: The column among them that tells persons apart.
         people: How many persons there are, if no column tells.
     """

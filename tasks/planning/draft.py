@@ -109,9 +109,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     """Write a first job file for a source and return the draft; ``accept`` marks questions as answered.
 
     Args:
-        given: What the user names.
         out: The job file; one that exists stays as it is.
-        accept: Whether every question is answered with its safest answer.
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
@@ -266,7 +264,6 @@ def guarded_columns(proposals: Sequence[Proposal], values_kept: Callable[[str], 
     """Return by name up to three sensitive columns to guard, with distinct values asked per class.
 
     Args:
-        proposals: For all columns.
         values_kept: Returns that number for a column.
     """
     able = [one for one in proposals if one.role == "sensitive" and one.concept in GUARDED and one.profile.kind != "boolean"]
@@ -332,7 +329,6 @@ def count_values_kept(owners: Integers, values: Integers, person_count: int) -> 
     Args:
         owners: Shape (n,), whose each value is.
         values: Shape (n,), the values as numbers from 0.
-        person_count: How many people there are.
     """
     frequent = np.argsort(-np.bincount(values), kind="stable") if len(values) else values
     kept, others = 1, set(owners.tolist())

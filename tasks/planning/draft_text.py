@@ -132,9 +132,6 @@ def obstacle_sentence(person_count: int, k: int, unit: str, *, coarsened: bool) 
 
     Args:
         person_count: How many there are, of the unit that k counts.
-        k: The least number that share a combination.
-        unit: What k counts.
-        coarsened: Whether any column is.
     """
     if not coarsened:
         return "It does not run yet: no column seems to be one that others may know. DECIDE which is: a job needs a quasi-identifier."
@@ -162,11 +159,9 @@ def job_text(
     """Return the YAML text of a drafted job file, with comments.
 
     Args:
-        out: The file.
         method: The line that says by which method.
         figures: What each method that was tried loses on a sample.
         exposed: What the columns that are published give away.
-        questions: What the user is asked.
     """
     looked = counted(decided.records, "record") + (" at the front" if decided.records == MOST_RECORDS else "")
     away = exposed.columns if exposed else {}
@@ -291,7 +286,6 @@ def counted_among(exposed: Exposures, unit: str, records: int) -> str:
 
     Args:
         unit: What k counts, a record or a person.
-        records: How many were read.
     """
     if exposed.sampled:
         return f"a sample of {counted(exposed.people, unit)}"

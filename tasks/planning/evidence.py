@@ -30,7 +30,6 @@ def with_value_patterns(connection: duckdb.DuckDBPyConnection, columns: Sequence
 
     Args:
         connection: Has the view ``source``.
-        columns: What was counted.
     """
     # On one thread, because which records come first would else be a matter of chance.
     connection.execute("SET threads = 1")
@@ -156,7 +155,6 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
     The seed is fixed.
 
     Args:
-        connection: Has the view.
         person: The column that says whose a record is: one record of each person is taken then, so that the sample is of people.
     """
     # On one thread, because which records come first would else be a matter of chance.
@@ -201,7 +199,6 @@ def columns_exposures(
         connection: Has the view ``source`` and the table ``sample``.
         columns: The columns, each with the other columns that may be known together with it.
         person: The column that names the person of a record; None where every record is a person of its own.
-        records: Of the source.
         most_rows: How many records all statements together may read.
     """
     statements = {frozenset(names) for name, others in columns.items() for names in ((name,), (*others, name), others) if names}

@@ -139,7 +139,6 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
     """Return the GCP of the records in a sample of cells if released by a method.
 
     Args:
-        way: The method.
         sample: The records' cells: with axes of sensitive columns by k and all models of these, else by k alone.
     """
     if way in {"least DM*", "least GCP"}:

@@ -1,8 +1,6 @@
 """Hierarchy files with values: drafted from a source or for a job, or completed with missing values.
 
 They can be read by their owner alone, because they hold values.
-
-The files that a draft makes can be read by their owner alone.
 """
 
 from __future__ import annotations
@@ -44,8 +42,6 @@ from tasks.store.files import private_folder, write_atomically
 from tasks.store.tables import load_domains
 from tasks.writing.pseudonyms import with_key_fingerprints
 
-DELIMITER = ";"
-
 
 class DraftedHierarchy(NamedTuple):
     """A drafted hierarchy and the number of source records it was drafted from."""
@@ -70,8 +66,6 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
     """Write a drafted hierarchy as a CSV file for a source's column; return it; raise if the file exists.
 
     Args:
-        given: The source.
-        column: Its name.
         out: The file; one that exists stays as it is.
     """
     if out.exists():
@@ -85,7 +79,7 @@ def draft_file(given: SourceOptions, column: str, out: Path) -> DraftedHierarchy
     return DraftedHierarchy(draft, domain.records)
 
 
-def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = DELIMITER) -> None:
+def write_listed(out: Path, rows: Sequence[Sequence[str]], delimiter: str = ";") -> None:
     """Write the rows of a hierarchy to a private CSV file, replacing an existing one."""
     text = _lines(rows, delimiter, "\n")
     write_atomically(out, lambda part: part.write_text(text, "utf-8", newline=""))
@@ -130,10 +124,7 @@ def levels_of_values(job: Job, column: str) -> tuple[Domain, Hierarchy]:
 
 
 def domain_of(job: Job, column: str) -> Domain:
-    """Return a column's domain, counting a job's source as its run would, which reuses the counts.
-
-    The counts are kept for the run.
-    """
+    """Return a column's domain, counting a job's source as its run would, which reuses the counts."""
     with open_run(job) as run:
         source = with_key_fingerprints(job, read_source(run))
         merged = count_domains(run, source)
@@ -172,7 +163,6 @@ def with_drafted_hierarchies(front: OpenSource, proposals: Sequence[Proposal], o
     """Give quasi-identifiers existing or drafted CSV hierarchies; return proposals and files written.
 
     Args:
-        proposals: For all columns.
         out: The job file; hierarchies are written into a folder next to it.
     """
     beside = list(_beside(front.files, out.parent))

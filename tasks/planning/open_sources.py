@@ -105,10 +105,8 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
             kind = _checked_format(given)
         if FORMATS[kind].asks and given.table is None and given.query is None:
             raise FileError.no_table_named("PostgreSQL" if where == SERVER else where)
-        entry = FORMATS[kind] if files else None
-        if entry and entry.sample:
-            sample = entry.sample(connection, files)
-            ending.callback(sample.close)
+        if files and FORMATS[kind].sample:
+            sample = _read_as_is(FORMATS[kind], connection, files, ending)
         else:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
@@ -125,10 +123,7 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
 
 
 def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Return each column's profile and the number of records; raise for files that a run would refuse.
-
-    Files that a run would refuse are refused in its words.
-    """
+    """Return each column's profile and the number of records; raise for files that a run would refuse."""
     unfit: dict[str, str] = {}
     for schema in front.schemas.values():
         check_column_names(schema.names)
@@ -220,7 +215,6 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
     """Read a source into a job's work folder, as its run would, and return it as a DuckDB sample.
 
     Args:
-        connection: Will read it.
         ending: Copies of objects are gone when it is closed.
         source: What the job says under ``source``.
         name: Of the job, for its work folder.
@@ -235,13 +229,13 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
             found = [local_source_file(one, store) for one in locate_source_files(job, store)]
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
-                return _with_keys(entry, connection, files, ending)
+                return _read_as_is(entry, connection, files, ending)
             read = {one.name: path for one in found if (path := as_parquet(job, one, store).path)}
         spill.rmdir()
     return parquet_sample(connection, list(read.values()), hive=job.source.hive, names=list(read))
 
 
-def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
+def _read_as_is(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path], ending: ExitStack) -> Sample:
     assert entry.sample is not None
     sample: Sample = entry.sample(connection, files)
     ending.callback(sample.close)

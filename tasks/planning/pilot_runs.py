@@ -44,7 +44,6 @@ def column_values(front: OpenSource, column: str) -> Domain:
     """Return a column's domain, counted over all records of a source; raise if column or records lack.
 
     Args:
-        front: The source.
         column: Its name; in a CSV file it is of the type that ``skald init`` would give it.
     """
     names = [str(row[0]) for row in front.connection.execute("DESCRIBE everything").fetchall()]
@@ -66,9 +65,6 @@ def counted_values(connection: duckdb.DuckDBPyConnection, relation: str, column:
     """Return a column's domain: distinct values in ascending order with counts, and nulls, of a relation.
 
     Args:
-        connection: Has it.
-        relation: Its name.
-        column: Of the column.
         kind: What its texts are read as; None to take them as they are.
     """
     counts = f"SELECT {typed_column_sql(column, kind)} AS value, count(*) AS n FROM {relation} GROUP BY 1 ORDER BY 1 NULLS LAST"
@@ -174,7 +170,6 @@ class SampleColumns:
         """Return a column's domain and its values, shape (records,).
 
         Args:
-            column: Its name.
             kind: What its texts are read as; None to take them as they are.
             steps: How its texts are normalised.
         """

@@ -168,7 +168,7 @@ class Plan(FrozenModel):
 def find_existing_release(job: Job) -> Manifest | None:
     """Return the manifest of the job's published release, without counting; None if none or not known yet.
 
-    None if it is not, or if that cannot be known before a run. The source's digests are kept for the run, so that nothing is read twice.
+    The source's digests are kept for the run, so that nothing is read twice.
     Without any release of the job in the target, they are not even taken; nor where a key is in Prefect, which is not started yet.
     """
     # Here too, because what a policy refuses needs no server to be started.
@@ -191,8 +191,6 @@ def find_existing_release(job: Job) -> Manifest | None:
 
 def make_plan(job: Job, *, quick: bool = False) -> Plan:
     """Return the plan of a run, counting domains and cells as needed; the run reuses these counts.
-
-    The run counts none of it again.
 
     Args:
         quick: Whether to leave out how unique the records are, which needs the counts of phase 2.

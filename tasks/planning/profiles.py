@@ -92,7 +92,6 @@ def profile_columns(
     """Return the profile of each column of the view ``source``, and the number of records.
 
     Args:
-        connection: Has the view.
         all_are_texts: Whether every column of it is text, whatever it holds.
         unfit: Columns of types that a run neither coarsens nor shares, whatever DuckDB reads them as, with the reason.
     """

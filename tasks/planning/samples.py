@@ -62,7 +62,6 @@ def parquet_sample(
     """Return the sample of Parquet files; with ``hive``, also the columns their folders name.
 
     Args:
-        hive: Whether folders name columns.
         names: What a user calls the files, if not by their paths.
     """
     relation = f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})"
@@ -139,10 +138,7 @@ def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
 
 @contextmanager
 def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Path]]:
-    """Yield text files in UTF-8: the given ones if they are, else private copies, removed after.
-
-    Copies are removed at the end.
-    """
+    """Yield text files in UTF-8: the given ones if they are, else private copies, removed after."""
     if encoding == UTF8:
         yield files
         return
@@ -200,7 +196,6 @@ def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tup
     such as dates of which no day is beyond the twelfth or 1,234 alone, stays text.
 
     Args:
-        connection: Reads the file.
         relation: Reads it, all columns as text.
     """
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
@@ -225,7 +220,6 @@ def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spellin
     """Return the text columns of moments with an offset, and a relation that has these in UTC without.
 
     Args:
-        connection: Reads the file.
         relation: Reads it, all columns as text.
     """
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]

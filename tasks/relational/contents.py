@@ -127,7 +127,6 @@ class PersonRows:
         """Yield a table's rows in order, in batches, with persons and digests of the given columns.
 
         Args:
-            table: The table.
             columns: Of which columns there are digests.
             published: Whether of what is published of their values; else of the source's values.
             folded: Columns whose spelling does not matter.

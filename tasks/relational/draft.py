@@ -33,7 +33,6 @@ class RowsOfPersons:
     """Temporary SQL tables of all tables' rows, each with person and parent row, to try row bounds on.
 
     Args:
-        connection: The database.
         relations: By table, what DuckDB reads it as.
         keys: By table, the column that names a row; empty where none does.
         references: By table, the table that each column refers to.
@@ -123,8 +122,7 @@ class RowsOfPersons:
     def bound(self, k: int, share: float, bounds: Sequence[int] = BOUNDS) -> int | None:
         """Return the largest bound at which few persons have rare row counts; None if none helps or is needed.
 
-        Few are at most ``share`` of the persons; row counts are rare if fewer than k share them. None where no bound helps or none is
-        needed.
+        Few are at most ``share`` of the persons; row counts are rare if fewer than k share them.
         """
         most = share * self.persons
         found = next((bound for bound in (EVERY_ROW, *bounds) if self.count_rare_persons(bound, k) <= most), EVERY_ROW)

@@ -106,10 +106,7 @@ DISCLOSED_PERSONS = FileStep(
 
 
 def disclosed_by_tables(given: ShownTables) -> list[Disclosed]:
-    """Return digests of what is disclosed under the unit's lasting pseudonyms, empty if it has none.
-
-    The list is empty where the pseudonyms are new in this release.
-    """
+    """Return digests of what is disclosed under the unit's lasting pseudonyms, empty if it has none."""
     lasting = lasting_key(given.job)
     if lasting is None:
         return []

@@ -58,12 +58,7 @@ class ExpectedTables(FrozenModel):
 
 
 def expected_tables(given: HistoryTables, release: str) -> ExpectedTables:
-    """Choose a release and return its expected figures by table; the choice is stored for the run.
-
-    Args:
-        given: The tables.
-        release: The id that the release would have.
-    """
+    """Choose a release and return its expected figures by table; the choice is stored for the run."""
     released, lost, values = choose_release(given, release)[1], 0.0, 0
     people = PersonRows(released)
     published, gone, found = people.published, people.withheld(), {}
@@ -89,7 +84,6 @@ class PlannedTable(FrozenModel):
 
     Attributes:
         rows: Of the source, in ``files``.
-        files: See ``rows``.
         hangs_from: The nearest table that it refers to; null for the unit.
         most_rows: Rows of a person at most, where the job bounds them.
         groups: Groups at each level, by quasi-identifier.
@@ -112,9 +106,7 @@ class TablesPlan(FrozenModel):
     Attributes:
         release: The id that the release would have; null where a run makes the vault that the id follows from.
         exists: Whether the release is published already.
-        exists: See ``release``.
         unit: The table with a row for each person, and how many ``persons`` it has.
-        persons: See ``unit``.
         most_suppressed: Persons who may be left out.
         tables: By name.
         method: The algorithm.
@@ -149,7 +141,6 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
     """Return the plan of a job of several tables, counting its sources; nothing is published.
 
     Args:
-        job: The job.
         quick: Leaves out what the run would publish and how many histories are rare, for which histories are counted. Of refusals it
             knows that of a lattice too large to be searched.
     """

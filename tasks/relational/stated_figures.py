@@ -211,8 +211,6 @@ def tables_stated_faults(manifest: TablesManifest, found: TablesRecount, job: Ta
     """Return faults for statements of a manifest that its job or the recount contradicts.
 
     Args:
-        manifest: Of the release.
-        found: The recount of its files.
         sources_were_read: Whether the sources of all tables were at hand for the recount.
     """
     faults, persons = count_faults(manifest, found, job.privacy.k), manifest.persons
@@ -236,9 +234,7 @@ def _withheld_faults(
     Where rows are bounded for each person, the job says nothing of how many are withheld.
 
     Args:
-        manifest: Of the release.
         rows: Rows of the source of each table that is looked at.
-        job: The job.
         unstated: Rows that are withheld of a table though the manifest does not say how many, as far as that is known.
     """
     return [
@@ -257,7 +253,6 @@ def source_faults(manifest: TablesManifest, rows: Mapping[str, int], job: Tables
     """Return faults for row counts that the sources contradict, and limits exceeded by job.
 
     Args:
-        manifest: Of the release.
         rows: Rows of the source of each table; tables whose source is not at hand are not in it.
     """
     faults, k, unit = [], job.privacy.k, manifest.tables[manifest.unit]

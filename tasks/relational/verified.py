@@ -73,7 +73,6 @@ def written_manifest(content: bytes, place: str) -> TablesManifest:
     """Parse a manifest of several tables; raise if digest, form or a file name is invalid.
 
     Args:
-        content: What the file holds.
         place: Folder or address of the release, for messages.
     """
     manifest = tables_manifest_of(content, place)
@@ -106,7 +105,6 @@ def verify_tables(
 
     Args:
         job: The job whose promise is checked; without one histories are counted by what the manifest states.
-        release: The folder.
         key: The public key that must have signed it.
         kept_seal: The seal that the run folder keeps of its manifest; empty where it keeps none.
         report: Whether the files of its report are looked at; not where they are to be made again.

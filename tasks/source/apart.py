@@ -133,9 +133,7 @@ def lengths_unpacked(files: Sequence[LengthInspection], memory: int, store: Stor
     """Return each Parquet file's value lengths, stored or read; raise for encrypted or damaged files.
 
     Args:
-        files: The files.
         memory: Bytes that the job may take.
-        store: Keeps what is found.
     """
     keys = [STEP.key(file.digest, memory) for file in files]
     kept = {key: store.find(STEP.name, key) for key in keys}
@@ -160,7 +158,6 @@ def unpacked_of(path: Path, name: str, memory: int) -> Unpacked:
     """Return the lengths of a Parquet file's long values; raise if it is encrypted, damaged or too large.
 
     Args:
-        path: The file.
         name: What the user calls it.
         memory: Bytes that the job may take.
     """
@@ -179,7 +176,6 @@ def check_header(opened: Any, name: str) -> None:
     """Raise ``SourceError`` for an open Parquet file that is encrypted or of too fine timestamps.
 
     Args:
-        opened: The file.
         name: What the user calls it.
     """
     try:

@@ -50,7 +50,6 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
     Args:
         path: The file; Arrow's file or stream format, which its first bytes tell.
         name: What the user calls it.
-        store: Gets the Parquet file.
         memory: Bytes that the job may take.
     """
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import plain_type, to_working_type
+from core.units.digests import holds_bytes
 from schemas.errors.base import StorageError, counted
 from schemas.errors.storage import DatabaseError
 from schemas.errors.values import ValuesError
@@ -60,7 +61,6 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
     """Write batches as Parquet in row groups of 122,880 rows or 64 MB; return the number of rows.
 
     Args:
-        path: The file.
         schema: From ``schema_of_columns``.
         batches: Of these columns, in this order; dictionaries may differ from batch to batch.
         name: Where they come from, as the user knows it.
@@ -114,17 +114,13 @@ def check_values(batch: pa.RecordBatch, name: str) -> None:
     """Raise ``ValuesError`` if a batch has a text or binary value larger than a source may have.
 
     Args:
-        batch: Of any columns.
         name: Where they come from, as the user knows it.
     """
     for field, column in zip(batch.schema, batch.columns, strict=True):
         entries = column.dictionary if isinstance(column, pa.DictionaryArray) else column
         entries = entries.storage if isinstance(entries, pa.ExtensionArray) else entries
-        kind = entries.type
-        if not (pt.is_string(kind) or pt.is_binary(kind) or pt.is_large_string(kind) or pt.is_large_binary(kind)):
-            continue
         # Where all of them take no more, none does.
-        if entries.nbytes > MOST_VALUE and (pc.max(pc.binary_length(entries)).as_py() or 0) > MOST_VALUE:
+        if holds_bytes(entries.type) and entries.nbytes > MOST_VALUE and (pc.max(pc.binary_length(entries)).as_py() or 0) > MOST_VALUE:
             raise ValuesError.too_long(field.name, name, MOST_VALUE)
 
 

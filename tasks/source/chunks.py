@@ -183,8 +183,6 @@ class ChunkedSource(FrozenModel):
     def file_rows(self, job: Job) -> int:
         """Return how many records a data file of the release should hold, by job and memory.
 
-        It is less than the job says where a part of its memory is less.
-
         It depends on the records of the source, whatever files and chunks they come in.
         """
         return min(job.rows_per_file, max(max(job.task_memory // FILE_SHARE, LEAST_FILE) // self._published_bytes, 1))
@@ -195,8 +193,6 @@ class ChunkedSource(FrozenModel):
 
     def task_bytes(self, job: Job) -> int:
         """Return about how many bytes of records one task holds: of a chunk, or of a data file and a copy.
-
-        Those are the largest chunk, or a data file and a copy in order.
 
         Who reads a chunk holds a page of every column in several forms, packed, unpacked and decoded: of hundreds that is most.
         """
@@ -259,7 +255,6 @@ def batches(
 
     Args:
         most_rows: Rows of a batch at most.
-        columns: What is read.
         wanted: Those of the file's columns that it lacks or that are read in another type, as they are read.
         plain: Columns whose text comes plain, and not as dictionaries.
         name: Of the file, as the user knows it.

@@ -63,7 +63,6 @@ def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> A
         job: Gives delimiter, null values, encoding, spelling and types; a column without a type is text.
         path: The file, plain or compressed with gzip or zstd.
         name: What the user calls it.
-        store: Gets the Parquet file.
     """
     return store.make("converted", converted_key(job, digest), ".parquet", lambda part: _convert(job, path, name, part, store))
 
@@ -126,8 +125,6 @@ def join_csv(job: Job, converted_ranges: Sequence[Artifact], key: Key, store: St
     Args:
         job: Gives delimiter, null values and types.
         converted_ranges: In the order of the records.
-        key: Of the file that is made.
-        store: Has the parts, and gets the Parquet file.
     """
 
     def write(part: Path) -> int:
@@ -159,9 +156,7 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
 
     Args:
         job: Gives delimiter, null values and types.
-        path: The file.
         name: What the user calls it.
-        part: The Parquet file.
         store: Beside it there is room to spill.
     """
     names = _header(job, path, name)
@@ -289,8 +284,6 @@ def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str,
     Args:
         path: The file in UTF-8.
         name: What the user calls it.
-        names: Of its columns.
-        delimiter: What parts the fields.
     """
     # All columns are asked for: of a file whose columns nobody asks for, DuckDB looks at no field.
     counts = ", ".join(f"count({quote(one)})" for one in names)
@@ -316,9 +309,7 @@ def header_names(path: Path, name: str, delimiter: str, known: Collection[str] =
     """Return the column names in the first line of a CSV file in UTF-8; raise if they are no header.
 
     Args:
-        path: The file.
         name: What the user calls it.
-        delimiter: What parts the names.
         known: Names that the job gives a role: such a name alone in the line may hold another delimiter.
     """
     try:

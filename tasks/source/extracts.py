@@ -84,7 +84,6 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
         job: Gives the table or the query.
         path: The file; it is opened for reading, and nothing else can be reached from the query.
         name: What the user calls it.
-        store: Gets the rows.
     """
     key = DUCKDB.key(digest, source_statement(job))
     artifact = store.make("extracts", key, ".parquet", lambda part: _read_duckdb(job, path, name, part, store))
@@ -233,7 +232,6 @@ def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
     """Yield the run of a locked job, leftovers cleared; a database is queried once until the end.
 
     Args:
-        job: The job.
         goes_on: Whether another step of the same command goes on with what this one read of a database.
     """
     with locked_run(job) as run, fixed_extract(job, run.store, goes_on=goes_on):
@@ -264,7 +262,6 @@ def rows_of(uri: str, query: str, types: Mapping[str, str]) -> Iterator[tuple[pa
     """Run a query read-only on PostgreSQL; yield its schema and an iterator of batches, or raise.
 
     Args:
-        uri: The server's address.
         query: A SELECT.
         types: Types of columns, as in ``source.types``; every ``numeric`` needs one.
     """

@@ -33,8 +33,6 @@ _ESCAPED = re.compile(r"\[[*?[]\]")
 def is_hidden(path: str, pattern: str) -> bool:
     """Return whether a part of a matched path begins with ``_`` or ``.`` and the pattern does not name it.
 
-    Parts that the pattern spells out do not count.
-
     A folder such as ``_region=North`` is a partition. A part of the pattern that itself begins with ``_`` or ``.`` asks for such names.
 
     Args:
@@ -66,8 +64,6 @@ def table_format(files: Iterable[str], names_in: Names, *, most_folders: int | N
 
     Args:
         files: Paths or addresses, without patterns.
-        names_in: Lists a folder.
-        most_folders: Folders to look at.
     """
     folders = dict.fromkeys(folder for file in files for folder in _above(file))
     for folder in list(folders)[:most_folders]:

@@ -155,10 +155,7 @@ def _look(read: Readable, found: Footer) -> ObjectInspection:
 
 
 def is_read_here(job: Job) -> bool:
-    """Return whether this process reads records: no workers, a vault's tokens, or a target folder.
-
-    It does where there are no workers elsewhere, where it keeps tokens, and where the target is a folder.
-    """
+    """Return whether this process reads records: no workers, a vault's tokens, or a target folder."""
     keeps_tokens = any(treatment_kind(one.treatment).vaulted for one in job.columns.pseudonyms)
     return not count_remote_workers() or keeps_tokens or target_of(job).folder is not None
 
@@ -218,9 +215,6 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
 
     Args:
         objects: Such as ``is_readable_in_ranges`` tells.
-
-    Returns:
-        What became of the ranges of each object, by its name and in the order of the records; nothing of one that cannot be cut.
     """
     cut = {one.name: (one, starts) for one, starts in zip(objects, _starts(objects), strict=True) if len(starts) > 1}
     looked = _each(run, "look through range", _scan, {name: _ranges(run, one, starts) for name, (one, starts) in cut.items()})

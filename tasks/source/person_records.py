@@ -52,7 +52,6 @@ def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, sto
     Args:
         job: Names the persons and the bound.
         columns: Names and types as which all files are read.
-        store: Gets the files that lose records.
         here: Whether these are read in this process; else they are fetched by whoever reads them.
     """
     if ROW_NUMBER in columns.names:
@@ -110,7 +109,6 @@ def drawn_values_sql(rows: str, persons: Iterable[str], number: str) -> str:
 
     Args:
         rows: What is read as ``value``, never null, and the persons.
-        persons: Names of columns.
         number: Expression over them, as of ``person_number_sql``.
     """
     names = ", ".join(persons)

@@ -89,12 +89,7 @@ class PinnedFile(io.RawIOBase):
 
 
 def open_pinned(address: str, stat: Stat) -> PinnedFile:
-    """Open an object as a file; raise ``SourceError`` if it is not as it was listed.
-
-    Args:
-        address: Of the object.
-        stat: What the listing said of it.
-    """
+    """Open an object as a file; raise ``SourceError`` if it is not as it was listed."""
     system, path = file_system(address)
     with _as_listed(address):
         # Nothing is read ahead: what reads Parquet knows the ranges that it wants, and asks for neighbours together.
@@ -106,12 +101,7 @@ def open_pinned(address: str, stat: Stat) -> PinnedFile:
 
 @contextmanager
 def open_as_listed(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
-    """Yield an object as a file, from memory if small; raise ``SourceError`` if it has changed.
-
-    Args:
-        address: Of the object.
-        stat: What the listing said of it.
-    """
+    """Yield an object as a file, from memory if small; raise ``SourceError`` if it has changed."""
     if stat[0] <= SMALL:
         yield io.BytesIO(content_of(address, stat))
         return
@@ -120,12 +110,7 @@ def open_as_listed(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.Bytes
 
 
 def content_of(address: str, stat: Stat) -> bytes:
-    """Return all bytes of a small object, cached if read before; raise ``SourceError`` if it has changed.
-
-    Args:
-        address: Of the object.
-        stat: What the listing said of it.
-    """
+    """Return all bytes of a small object, cached if read before; raise ``SourceError`` if it has changed."""
     content = _HELD.cached_object(address, stat)
     if content is None:
         content = _read_small(address, stat)
@@ -227,8 +212,6 @@ def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
     """Copy an object to a path, if given, and return its BLAKE3 in hex; raise if it has changed.
 
     Args:
-        address: Of the object.
-        stat: What the listing said of it.
         path: Where its bytes are to be written; nowhere if left out.
     """
     digest = blake3()

@@ -61,7 +61,6 @@ def make_value_table(
     """Create SQL table ``held`` of the values and persons of records: ``value_0`` …, ``person``.
 
     Args:
-        connection: Gets it.
         batches: Columns of a batch and the digests of its persons; None where each record counts.
     """
     names = [f"value_{number}" for number in range(column_count)]
@@ -97,8 +96,6 @@ def count_values(
     """Return the people and records of each value of a column of table ``held``, and of rare ones.
 
     Args:
-        column: Position of the column.
-        k: People.
         way: How it is published. For means each person counts at one of all values, else at one of those of fewer than k people.
         count_persons: Whether persons are counted, and not records. Where ``counts_in_steps``, their numbers are in a table.
     """
@@ -134,9 +131,7 @@ def make_number_table(
     """Create SQL table ``numbers_of_persons``: each person's number, which draws a record.
 
     Args:
-        connection: Gets it.
         batches: The digests of persons, and the columns that name them; a person may come more than once.
-        types: Types of these columns.
     """
     names = {f"name_{place}": dtype for place, dtype in enumerate(types)}
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {NUMBERS_OF_PERSONS} (person UBIGINT, number UBIGINT)")
@@ -154,7 +149,6 @@ def people_with_values(connection: duckdb.DuckDBPyConnection, column: int, value
     A null may be among the values.
 
     Args:
-        column: Position of the column.
         values: Of the column, as it is published.
         count_persons: As for ``count_values``.
     """
@@ -171,7 +165,6 @@ def fewest_people(people_of_values: pa.Table, kind: pa.DataType, among: pa.Array
 
     Args:
         people_of_values: As ``people_of_value`` returns it.
-        kind: Type of the column.
         among: Shape (m,), whether each of its values may be taken.
     """
     people = np.where(np.asarray(among), np.asarray(people_of_values["people"].combine_chunks()), np.iinfo(np.int64).max)
@@ -188,12 +181,7 @@ def decide_published_values(job: Job, files: Sequence[SourceFile], columns: pa.S
     """Decide values of columns with ``publish``; return files that read as these, and column types.
 
     Args:
-        job: Says how columns are published.
         columns: Names and types as which all files are read.
-        store: Gets what is decided.
-
-    Returns:
-        The files, which are read so from here on, and the types as which they are.
     """
     if not job.columns.ways:
         return list(files), columns

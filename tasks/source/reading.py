@@ -104,8 +104,6 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (
     Text comes as dictionaries, as it is written in the file: coding the few entries of a dictionary is far cheaper than the rows.
 
     Args:
-        chunk: What is read.
-        columns: Which of its columns.
         plain: Those whose text comes plain: of what names persons nearly every value is another, and a dictionary costs more than it saves.
         as_written: Whether all text comes plain and unchecked, for who asks only which values are equal: of identifiers hardly any are, and
             what is not published may hold any bytes.
@@ -295,7 +293,6 @@ def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
     """Return the footer of a Parquet file of this machine, with the lengths of its values.
 
     Args:
-        path: The file.
         name: What the user calls it.
     """
     try:
@@ -309,7 +306,6 @@ def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
     """Return the footer of an open Parquet file; raise ``SourceError`` if it cannot be read.
 
     Args:
-        opened: The file.
         name: What the user calls it.
         found: How long its values are. None where that is not looked at, as across a network.
     """
@@ -332,10 +328,7 @@ def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
-    """Return those of ``texts`` whose values average ``least`` bytes or more in the first row group.
-
-    Long are those that take at least ``least`` bytes a value on average.
-    """
+    """Return those of ``texts`` whose values average ``least`` bytes or more in the first row group."""
     try:
         with pq.ParquetFile(opened) as file:
             if not file.metadata.num_row_groups:

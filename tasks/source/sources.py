@@ -52,7 +52,6 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
         schemas: Of each, without metadata: files whose columns are written alike may share a chunk.
         chunk_rows: Records of a chunk at most.
         chunk_bytes: What these take at most, where the row groups of a file are small enough.
-        store: Remembers which files share a chunk.
     """
     most = min(chunk_rows, SHARED_ROWS)
     small: dict[str, tuple[SourceFile, pa.Schema]] = {}
@@ -226,19 +225,14 @@ def as_parquet(job: Job, file: Located, store: Store) -> Readable:
 def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[Readable, Footer]]:
     """Return for each file of this machine the Parquet file to read and its footer."""
     reads = [as_parquet(job, one, store) for one in files]
-    asked = [
-        LengthInspection(_here(read), one.name, read.converted or read.digest, read.stat) for read, one in zip(reads, files, strict=True)
-    ]
-    footers = []
+    asked, footers = [], []
+    for read, one in zip(reads, files, strict=True):
+        assert read.path is not None
+        asked.append(LengthInspection(read.path, one.name, read.converted or read.digest, read.stat))
     for file, found in zip(asked, lengths_unpacked(asked, job.memory, store), strict=True):
         with while_stable(file.path, file.name, file.stat):
             footers.append(read_footer(file.path, file.name, found))
     return list(zip(reads, footers, strict=True))
-
-
-def _here(read: Readable) -> Path:
-    assert read.path is not None
-    return read.path
 
 
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:

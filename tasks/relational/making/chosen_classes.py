@@ -22,7 +22,7 @@ from core.relational.alignment import NOBODY, LevelTables, aligned_rows, level_t
 from core.relational.histories import NOWHERE
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
-from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_histories, search_settings
+from tasks.relational.making.levels import NodeCosts, TablesOutcome, failing_histories, most_persons_left_out, search_settings
 from tasks.relational.making.person_classes import LEFT_OUT, WAYS, WantedClasses, Way, class_persons, code_ranks
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables, suppress_broken_promises
@@ -207,7 +207,7 @@ def _judge(given: HistoryTables, item: MatchedTables, path: Path) -> int:
     First go the classes that lose most rows until the limit is kept, then those whose values break a promise.
     """
     job, classes = given.job, classes_of_persons(given, item.classes)
-    count, most = int(classes.max(initial=LEFT_OUT)) + 1, floor(Fraction(job.suppression.limit) * given.persons)
+    count, most = int(classes.max(initial=LEFT_OUT)) + 1, most_persons_left_out(given)
     owners = np.where(classes == LEFT_OUT, count, classes).astype(np.int64)
     sizes = np.bincount(owners, minlength=count + 1)
     left_out = np.append(np.zeros(count, np.bool_), True)
@@ -325,7 +325,7 @@ def choose_classes(given: HistoryTables) -> ChosenClasses:
     if any(table.table.job.privacy.columns for table in given.tables.values()):
         outcome, matched = _keeping_promises(given, [way for *_, way in passing])
     published = run_for_item(given.run, PUBLISHED_CLASSES, given, (matched, outcome.left_out), "persons of the chosen classes")
-    if given.persons - published.rows > (most := floor(Fraction(given.job.suppression.limit) * given.persons)):
+    if given.persons - published.rows > (most := most_persons_left_out(given)):
         raise HistoryError.values_fail_classes(most)
     if not published.rows:
         raise HistoryError.nobody_left(given.persons)
@@ -352,7 +352,7 @@ def _judged(given: HistoryTables, wanted: WantedClasses) -> tuple[ClassesOutcome
 
 
 def _refusal(given: HistoryTables, faults: list[str | None]) -> HistoryError:
-    most = floor(Fraction(given.job.suppression.limit) * given.persons)
+    most = most_persons_left_out(given)
     if "values" in faults:
         return HistoryError.values_fail_classes(most)
     if "rows" in faults:

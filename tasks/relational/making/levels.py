@@ -36,11 +36,10 @@ from schemas.job.job import privacy_content
 from schemas.reading.model import FrozenModel
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.profiles import (
-    BranchNode,
     HistoryTables,
     ProfileAxis,
+    branch_digests,
     branch_node,
-    digests_of_rows_below,
     flat_groups,
     joined_columns,
     read_profile,
@@ -56,7 +55,6 @@ def kept_by_known_rows(given: HistoryTables, node: Node, known_rows: int) -> NDA
     """Return a mask of persons whose choices of known rows k share, (persons,); raise if memory is short.
 
     Args:
-        node: The level of each quasi-identifier.
         known_rows: Rows of each table that an intruder knows.
     """
     tables = [rows for branch in given.job.tree.branches for rows in _rows_right_below(given, node, branch)]
@@ -73,7 +71,7 @@ def _rows_right_below(given: HistoryTables, node: Node, branch: str) -> list[tup
     Only tables with rows right below the persons are returned.
     """
     of_branch, found = branch_node(given, node, branch), []
-    below = digests_of_rows_below(given, of_branch)
+    _, below = branch_digests(given, of_branch)
     for table in given.job.tree.branch_tables(branch):
         numbers = given.numbers(table)
         mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0))
@@ -95,8 +93,6 @@ class TablesOutcome(FrozenModel):
         node: The level of each quasi-identifier, in the order of the job.
         failing: Persons who are left out.
         loss: The cost of the node, and ``evaluated`` of how many of all ``nodes`` histories were counted.
-        evaluated: See ``loss``.
-        nodes: See ``loss``.
     """
 
     node: Node
@@ -158,11 +154,8 @@ def history_numbers(given: HistoryTables, node: Node) -> NDArray[np.uint64]:
 
     Numbers of different nodes or sources have nothing to do with each other.
     """
-    parts, tree = unit_profiles(given, node), given.job.tree
-    for branch in tree.branches:
-        levels = tuple((table, given.levels_of(node, table)) for table in tree.branch_tables(branch))
-        parts.append(read_profile(given, BranchNode(branch, levels)))
-    return combine_profiles(parts)
+    branches = [read_profile(given, branch_node(given, node, branch)) for branch in given.job.tree.branches]
+    return combine_profiles([*unit_profiles(given, node), *branches])
 
 
 def lattice_of_tables(given: HistoryTables) -> Lattice:
@@ -272,10 +265,6 @@ def persons_keeping_promises(given: HistoryTables, numbers: NDArray[np.uint64]) 
 
 
 def search_levels(given: HistoryTables, most_left_out: int) -> TablesOutcome:
-    """Return the best node at which at most ``most_left_out`` persons fail, stored or searched, or raise.
-
-    Args:
-        most_left_out: Persons who may fail.
-    """
+    """Return the best node at which at most ``most_left_out`` persons fail, stored or searched, or raise."""
     made = run_for_item(given.run, LEVELS, given, most_left_out, "search levels of all tables")
     return given.store.read_model(made, TablesOutcome)

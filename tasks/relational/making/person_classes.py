@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import floor
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -24,7 +23,7 @@ from core.relational.person_cuts import (
 from core.relational.sensitive import TablePromise
 from schemas.errors.tables import HistoryError
 from tasks.engine.steps import run_for_item
-from tasks.relational.making.levels import NodeCosts, failing_histories, history_numbers, search_settings
+from tasks.relational.making.levels import NodeCosts, failing_histories, history_numbers, most_persons_left_out, search_settings
 from tasks.relational.making.profiles import HistoryTables
 from tasks.relational.making.sensitive import promises_of_tables
 from tasks.store.step import FileStep
@@ -78,10 +77,6 @@ def shape_classes(given: HistoryTables, k: int, most_left_out: int) -> list[NDAr
     """Return arrays of persons with equal row counts, k or more each; others are merged or left out.
 
     Others who are fewer than k are left out where that is allowed, and else put to the fewest persons who are alike.
-
-    Args:
-        k: The fewest persons of a class.
-        most_left_out: Persons who may be left out.
     """
     top = tuple(given.hierarchy(axis).top for axis in given.lattice_axes)
     shapes, sizes = class_of_each(history_numbers(given, top))
@@ -112,12 +107,14 @@ class WantedClasses(NamedTuple):
 def _cut(given: HistoryTables, wanted: WantedClasses, path: Path) -> int:
     """Write the class of each person, from 0; -1 for suppressed persons."""
     way = wanted.way
-    k, most = given.job.privacy.k, floor(given.job.suppression.limit * given.persons)
-    roots = [np.arange(given.persons)] if way == "together" else shape_classes(given, k, most)
+    k = given.job.privacy.k
+    roots = [np.arange(given.persons)] if way == "together" else shape_classes(given, k, most_persons_left_out(given))
     axes = person_axes(given, of_rows=way != "own")
     trees, promises = [cut_persons(axes, root, k) for root in roots], promises_of_tables(given) if wanted.promised else []
     classes = allowed_classes(trees, _splits(promises, k, given.persons))
-    found = numbered_classes(classes, given.persons)
+    found = np.full(given.persons, LEFT_OUT, np.int32)
+    if classes:
+        found[np.concatenate(classes)] = np.repeat(np.arange(len(classes), dtype=np.int32), list(map(len, classes)))
     write_array(path, found)
     return len(classes)
 
@@ -142,14 +139,6 @@ def _splits(promises: list[TablePromise], k: int, persons: int) -> Splits:
         return kept
 
     return splits
-
-
-def numbered_classes(classes: list[NDArray[np.int64]], person_count: int) -> NDArray[np.int32]:
-    """Return each person's class number, or ``LEFT_OUT``, from the members of classes, shape (persons,)."""
-    found = np.full(person_count, LEFT_OUT, np.int32)
-    if classes:
-        found[np.concatenate(classes)] = np.repeat(np.arange(len(classes), dtype=np.int32), list(map(len, classes)))
-    return found
 
 
 PERSON_CLASSES = FileStep(

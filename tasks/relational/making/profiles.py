@@ -99,21 +99,12 @@ def joined_columns(columns: Sequence[NDArray[Any]], kind: type[np.generic]) -> t
     return np.concatenate([*columns, np.zeros(0, kind)]).astype(kind, copy=False), starts
 
 
-def profile_sums(given: HistoryTables, node: BranchNode) -> Lanes:
-    """Return a digest of each person's rows in one branch at a node, shape (persons, 2), uint64."""
-    persons = np.zeros((given.persons, 2), np.uint64)
-    _add_up(given, node, persons)
-    return persons
+def branch_digests(given: HistoryTables, node: BranchNode) -> tuple[Lanes, dict[str, Lanes]]:
+    """Return digests of all rows of a branch below each person, and by parent table below each row.
 
-
-def digests_of_rows_below(given: HistoryTables, node: BranchNode) -> dict[str, Lanes]:
-    """Return by parent table in a branch a digest of all rows below each row, shape (rows, 2)."""
-    return _add_up(given, node, np.zeros((given.persons, 2), np.uint64))
-
-
-def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str, Lanes]:
-    """Add the digests of rows to those of their parent rows; return the sums of the tables in between."""
-    tree, levels = given.job.tree, dict(node.levels)
+    Digests of rows are added to those of their parent rows; shapes (persons, 2) and (rows, 2), uint64.
+    """
+    tree, levels, persons = given.job.tree, dict(node.levels), np.zeros((given.persons, 2), np.uint64)
     nothing = np.zeros((0, 2), np.uint64)
     below = {
         table: np.zeros((given.tables[table].rows, 2), np.uint64) for table in tree.branch_tables(node.branch) if tree.tables_below(table)
@@ -125,7 +116,7 @@ def _add_up(given: HistoryTables, node: BranchNode, persons: Lanes) -> dict[str,
             add_rows(
                 numbers[3:], groups, starts, below.get(table, nothing), numbers[1], numbers[0], depth, seeds_of(given, table, depth), sums
             )
-    return below
+    return persons, below
 
 
 def seeds_of(given: HistoryTables, table: str, depth: int) -> Lanes:
@@ -135,7 +126,7 @@ def seeds_of(given: HistoryTables, table: str, depth: int) -> Lanes:
 
 
 def _profile(given: HistoryTables, node: BranchNode, path: Path) -> int:
-    profile = number_profiles(profile_sums(given, node))
+    profile = number_profiles(branch_digests(given, node)[0])
     write_array(path, profile.numbers)
     return profile.size
 

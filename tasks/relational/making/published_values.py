@@ -32,9 +32,6 @@ def measure_untreated_tables(given: Linking) -> dict[str, dict[str, PassedColumn
 
     The figures of a table stay with its run, for the manifest. Columns that say how they are published are not looked at, because what is
     published of them is not known yet, and ``rest`` takes in none of these.
-
-    Returns:
-        Figures by table and column, in the order of the release.
     """
     found, refused = dict[str, dict[str, PassedColumn]](), {}
     for name, encoded in given.tables.items():
@@ -96,8 +93,6 @@ def values_with_persons(
     """Yield the values of a column, in batches, with the digests of their persons.
 
     Args:
-        connection: The database.
-        column: Which column.
         row_relation: What is read after FROM, in which ``m`` are rows of its table.
     """
     kind, person = source_column_type(given, column), person_of(given, column.table)
@@ -176,8 +171,6 @@ def without_values_of_few(
 
     Args:
         connection: Has what the rows are joined to.
-        column: Which column.
-        published_values: What is published of its values.
         row_relation: The rows that are published, as of ``values_with_persons``.
     """
     kind, person = source_column_type(given, column), person_of(given, column.table)

@@ -23,7 +23,7 @@ from schemas.job.job import Job
 from schemas.job.policy import banned_faults
 from schemas.relational.table_jobs import lasting_key, persons_job, table_job, tables_policy_faults
 from schemas.relational.tables_job import TablesJob
-from tasks.counting.chunk_counts import ChunkReading, axis_names
+from tasks.counting.chunk_counts import ChunkReading, axis_names, qid_names
 from tasks.counting.coding import CellCoder, Coding, load_coding
 from tasks.counting.source_domains import count_domains
 from tasks.engine.runs import Run, faults_under_policy, locked_run, named_policy
@@ -32,7 +32,7 @@ from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import at_one_moment, fixed_extract
 from tasks.source.reading import read_chunk
 from tasks.source.sources import read_source
-from tasks.store.database import connect
+from tasks.store.database import connect, literal
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import check_folders_disjoint
@@ -60,7 +60,7 @@ class TableSource:
     @property
     def published_columns(self) -> tuple[str, ...]:
         """Names of the columns of the published table, in their order."""
-        return (*self.linking, *(qid.name for qid in self.job.columns.quasi_identifiers), *self.source.payload)
+        return (*self.linking, *qid_names(self.job), *self.source.payload)
 
 
 @contextmanager
@@ -124,18 +124,13 @@ class RowReading(ChunkReading):
     linking: tuple[str, ...]
     payload: tuple[str, ...]
 
-    @property
-    def qids(self) -> list[str]:
-        """The quasi-identifiers, in job order."""
-        return [qid.name for qid in self.job.columns.quasi_identifiers]
-
     def encoded_schema(self) -> pa.Schema:
         """Return the Arrow schema of encoded rows.
 
         ``q0`` … are codes of quasi-identifiers, ``s0`` … of sensitive columns that a model looks at, ``c0`` … key and references, ``p0`` …
         what is published as it is.
         """
-        codes = [pa.field(f"q{place}", pa.uint32()) for place in range(len(self.qids))]
+        codes = [pa.field(f"q{place}", pa.uint32()) for place in range(len(self.job.columns.quasi_identifiers))]
         codes += [pa.field(f"s{place}", pa.uint32()) for place in range(len(self.job.privacy.columns))]
         kinds = [(f"c{place}", name) for place, name in enumerate(self.linking)]
         kinds += [(f"p{place}", name) for place, name in enumerate(self.payload)]
@@ -201,7 +196,7 @@ class EncodedTable:
     @property
     def qids(self) -> list[str]:
         """The quasi-identifiers, in job order."""
-        return [qid.name for qid in self.table.job.columns.quasi_identifiers]
+        return qid_names(self.table.job)
 
     def coding(self, store: Store) -> Coding | None:
         """Return the cached domains and hierarchies of a table; None if it has no quasi-identifier."""
@@ -215,8 +210,7 @@ class EncodedTable:
         """Return the SQL relation of the encoded rows, with ``srow``, the row number in the source."""
         parts, first = [], 0
         for chunk in self.chunks:
-            path = str(store.path(chunk)).replace("'", "''")
-            read = f"read_parquet('{path}', file_row_number = true)"
+            read = f"read_parquet({literal(str(store.path(chunk)))}, file_row_number = true)"
             parts.append(f"SELECT * EXCLUDE (file_row_number), file_row_number + {first} AS srow FROM {read}")
             first += chunk.rows
         return f"({' UNION ALL '.join(parts)})"

@@ -9,13 +9,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.domains import Domain, domain_as_published, with_null
-from core.formats.published import PublishedValues
+from core.columns.domains import domain_as_published, with_null
 from core.relational.sensitive import PersonValues, TablePromise
 from tasks.lattice.promises import promise_of
 from tasks.relational.making.linking import ORPHAN, PUBLISHED
 from tasks.relational.making.profiles import HistoryTables
-from tasks.relational.making.published_values import WayColumn, decided_values, published_ways, shared_columns_of, without_values_of_few
+from tasks.relational.making.published_values import (
+    WayColumn,
+    decided_values,
+    person_of,
+    published_ways,
+    shared_columns_of,
+    without_values_of_few,
+)
 from tasks.store.database import connect
 
 
@@ -25,7 +31,6 @@ def promises_of_tables(
     """Return the l and t promises of each table that has any, with the values' holders.
 
     Args:
-        given: The tables.
         withheld: Rows of each table that are not published, with all that hangs from them.
         published: Shape (persons,), who is published, so that values of fewer than k of them are published as the rest is; everybody is
             asked with what is published of all persons if left out.
@@ -36,7 +41,7 @@ def promises_of_tables(
 
 def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np.int64]], kept: NDArray[np.bool_] | None) -> TablePromise:
     coding, of_table = given.codings[table], given.tables[table].table.job
-    person = "a0" if given.chain(table) else "row"
+    person = person_of(given, table)
     has_rows, columns = np.zeros(given.persons, np.bool_), {}
     with connect(of_table, given.run.spill) as connection:
         rows, left = given.rows_of(table), f"{given.rows_of(table)} AS m"
@@ -60,7 +65,9 @@ def _promise(given: HistoryTables, table: str, withheld: Mapping[str, NDArray[np
                 if kept is not None and way in shared_columns_of(given, table):
                     released = f"{left} WHERE m.status = {PUBLISHED}"
                     known = without_values_of_few(connection, given, way, known, released)
-            codes, domain = _published_codes(observed, known)
+            codes, domain = np.arange(observed.size), observed
+            if known is not None:
+                codes, domain = domain_as_published(observed, known.apply(with_null(observed)))
             domains.append(domain)
             connection.register("codes", pa.table({"code": np.arange(len(codes)), "value": codes}))
             pairs = connection.sql(
@@ -104,8 +111,3 @@ def suppress_broken_promises(
             break
         published = published & ~broken[classes]
     return published
-
-
-def _published_codes(observed: Domain, known: PublishedValues | None) -> tuple[NDArray[np.int64], Domain]:
-    """Return the code of the published value of each observed value, and the published values' domain."""
-    return (np.arange(observed.size), observed) if known is None else domain_as_published(observed, known.apply(with_null(observed)))

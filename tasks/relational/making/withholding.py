@@ -30,10 +30,9 @@ from tasks.relational.making.levels import (
 )
 from tasks.relational.making.profiles import (
     HistoryTables,
+    branch_digests,
     branch_node,
-    digests_of_rows_below,
     flat_groups,
-    profile_sums,
     seeds_of,
     unit_profiles,
 )
@@ -121,7 +120,7 @@ def _failing_rows(given: HistoryTables, node: Node, kept: NDArray[np.bool_]) -> 
     tree, parts = given.job.tree, []
     for branch in tree.branches:
         of_branch = branch_node(given, node, branch)
-        below, weights = digests_of_rows_below(given, of_branch), _rows_below(given, branch)
+        (_, below), weights = branch_digests(given, of_branch), _rows_below(given, branch)
         for table in tree.branch_tables(branch):
             numbers = given.numbers(table)
             mine = np.flatnonzero((numbers[1] != NOWHERE) & (numbers[0] == 0) & ~kept[numbers[2]])
@@ -160,7 +159,7 @@ def _histories_of_all(given: HistoryTables, node: Node, of_unit: NDArray[np.uint
     """
     total = of_unit.copy()
     for branch in given.job.tree.branches:
-        total += profile_sums(given, branch_node(given, node, branch))
+        total += branch_digests(given, branch_node(given, node, branch))[0]
     return total
 
 
@@ -182,9 +181,6 @@ def choose_levels(given: HistoryTables) -> tuple[TablesOutcome, Artifact]:
 
     The limit is of persons who are left out in the end. Where rows may be withheld more persons may fail before, as many more as rows may
     be; if too many of them are left out then, levels are chosen at which fewer fail. Where few rows are known, none is withheld.
-
-    Returns:
-        What the search found, and who is published without which rows.
     """
     share, most = given.job.suppression.rows, most_persons_left_out(given)
     has_rows = bool(given.job.tree.branches)

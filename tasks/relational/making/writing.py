@@ -170,8 +170,6 @@ def released_sql(given: ReleasedTables, table: str, row_relation: str) -> str:
     row, so that nothing else is. Texts of keys are long, and a sort of many takes more memory than it can spill: they are put in later.
 
     Args:
-        given: The tables.
-        table: Which one.
         row_relation: The relation of its rows, with published values.
     """
     own, spec = given.tables[table], given.job.tables[table]

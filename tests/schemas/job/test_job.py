@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors.base import JobError
+from schemas.job.columns import hidden_qids
 from schemas.job.job import Job, job_digest, load_job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.source import holds_secret, suffix
@@ -250,3 +251,7 @@ def test_an_address_with_a_password_is_known_whatever_signs_it_has(secret: str) 
 @pytest.mark.parametrize("address", ["u@h:5432/d?user=a@b", "h1:1,h2:2/d?user=a@b", "/d?host=/a:b", "u@[::1]:5432/d", "h/d?passfile=p"])
 def test_an_address_without_a_password_is_none(address: str) -> None:
     assert not holds_secret(f"postgresql://{address}")
+
+
+def test_a_quasi_identifier_without_a_name_does_not_lend_its_hierarchy_to_the_next_one() -> None:
+    assert list(hidden_qids([{"hierarchy": {"widths": [5], "top": 90}}, {"name": "zip", "hierarchy": {"prefix": [5]}}])) == []

@@ -10,8 +10,7 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.counting.person_spellings import ColumnsReading
-from tasks.counting.repeats import REPEATED_VALUES, repeated_columns
+from tasks.counting.repeats import REPEATED_VALUES, ColumnsReading, repeated_columns
 from tasks.source.extracts import open_run
 from tasks.source.sources import read_source
 from tests.jobs import people, people_job
