@@ -16,6 +16,11 @@ import pyarrow.types as pt
 from schemas.errors.base import counted
 
 
+def holds_bytes(dtype: pa.DataType) -> bool:
+    """Return whether values of a type are texts or bytes of any length."""
+    return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype))
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Return whether an Arrow type holds text."""
     return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))

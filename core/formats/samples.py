@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from core.columns.column_types import holds_bytes
 from core.columns.numbers import dictionary_positions, null_mask
 from core.columns.sorting import GREATEST_DIGEST, order_of_digests, run_starts, sort_numbers
-from core.units.digests import NOBODY, Digests, digests_of, holds_bytes
+from core.units.digests import NOBODY, Digests, digests_of
 
 MOST_SAMPLED_VALUES = 2000
 """Distinct values of a column that are looked at."""

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.column_types import in_utc
+from core.columns.column_types import holds_bytes, in_utc
 from core.columns.numbers import dictionary_positions, null_mask, to_numpy
 from core.compiling.compiled import small_in
 from core.units.kernels import kernel
@@ -82,11 +82,6 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
     _, ends, data = plain.buffers()
     bounds = np.frombuffer(ends, np.int64)[plain.offset : plain.offset + len(plain) + 1]
     return digest_texts(bounds, np.frombuffer(data or b"", np.uint8)), null
-
-
-def holds_bytes(dtype: pa.DataType) -> bool:
-    """Return whether values of a type are texts or bytes of any length."""
-    return bool(pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype))
 
 
 def _mix(number: Any) -> Any:

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.column_types import working_type
+from core.columns.column_types import holds_bytes, working_type
 from core.columns.numbers import dictionary_positions
-from core.units.digests import NOBODY, Digests, combine, combine_entries, digests_of, holds_bytes
+from core.units.digests import NOBODY, Digests, combine, combine_entries, digests_of
 
 SKETCH_SIZE = 8_192
 """Different digests that a sketch holds at most."""

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.columns.column_types import plain_type, to_working_type
-from core.units.digests import holds_bytes
+from core.columns.column_types import holds_bytes, plain_type, to_working_type
 from schemas.errors.base import StorageError, counted
 from schemas.errors.storage import DatabaseError
 from schemas.errors.values import ValuesError
