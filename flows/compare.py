@@ -7,8 +7,7 @@ from schemas.job.job import Job, digest_of, job_digest
 from schemas.relational.table_jobs import persons_job, tables_digest, tables_with_qids, unit_job
 from schemas.relational.tables_job import TablesJob, load_any_job
 from schemas.release.method_comparison import MethodComparison
-from tasks.counting.person_spellings import note_spellings_of_persons
-from tasks.counting.repeats import find_repeating_identifiers
+from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains
 from tasks.engine.flows import as_flow
 from tasks.engine.runs import Run

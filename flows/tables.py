@@ -1,7 +1,7 @@
 """Flow of several tables: one lattice over all, k over histories of persons (DESIGN.md, section 13)."""
 
 from schemas.relational.tables_job import TablesJob
-from tasks.counting.person_spellings import note_spellings_of_persons
+from tasks.counting.repeats import note_spellings_of_persons
 from tasks.engine.flows import as_tables_flow
 from tasks.relational.making.chosen_classes import choose_release
 from tasks.relational.making.linking import check_relations, link_rows

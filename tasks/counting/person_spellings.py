@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +13,22 @@ import pyarrow.parquet as pq
 from core.columns.column_types import is_text, spelling_words, working_type
 from core.units.repeats import PersonSpellings, character_marks, may_be_alike, merge_spellings, spellings_of
 from schemas.errors.base import listed
-from tasks.counting.repeats import ColumnsReading
 from tasks.engine.progress import notify
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import read_chunk
 from tasks.store.step import FileStep
-from tasks.store.store import Artifact
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_array
+
+
+@dataclass(frozen=True)
+class ColumnsReading:
+    """The columns that are read of each chunk, and the artefact store."""
+
+    columns: tuple[str, ...]
+    store: Store
 
 
 def _mark_characters(given: ColumnsReading, chunk: Chunk, path: Path) -> int:
@@ -72,13 +80,14 @@ BUNDLED_SPELLINGS = FileStep(
 """The persons of several chunks, or of bundles of them."""
 
 
-def note_spellings_of_persons(run: Run, source: ChunkedSource, key: Sequence[str] = ()) -> None:
+def report_spellings(run: Run, source: ChunkedSource, persons: Sequence[str]) -> None:
     """Notify how many persons differ only in spelling, and how many are placeholders; nothing if none.
 
     Args:
-        key: Columns that name a person, where the job of the run does not say so: of a table with a row for each.
+        run: The run.
+        source: Its source.
+        persons: The columns that name a person.
     """
-    persons = key or run.job.columns.person
     # Only texts have spellings, and where nobody is named each record is a person.
     if not any(is_text(working_type(source.columns.field(name).type)) for name in persons):
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,20 +22,13 @@ from core.units.repeats import (
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.figures import RepeatedColumn
+from tasks.counting.person_spellings import ColumnsReading, report_spellings
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, merge_on_cluster, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import footer_of, open_source_file, read_chunk
 from tasks.store.step import FileStep
-from tasks.store.store import Artifact, Store
-
-
-@dataclass(frozen=True)
-class ColumnsReading:
-    """The columns that are read of each chunk, and the artefact store."""
-
-    columns: tuple[str, ...]
-    store: Store
+from tasks.store.store import Artifact
 
 
 def countable_identifiers(job: Job, source: ChunkedSource) -> list[str]:
@@ -165,3 +157,14 @@ def repeated_columns(given: ColumnsReading, parts: Iterable[Artifact]) -> dict[s
     found = _together(given, parts)
     told = {name: one for name, one in zip(given.columns, found, strict=True) if one.most > 1 and not one.measured}
     return {name: RepeatedColumn(mean=one.mean, most=one.most, share=one.share) for name, one in told.items()}
+
+
+def note_spellings_of_persons(run: Run, source: ChunkedSource, key: Sequence[str] = ()) -> None:
+    """Notify of persons that differ only in spelling, by ``key`` or else the job's person columns.
+
+    Args:
+        run: The run.
+        source: Its source.
+        key: Columns that name a person, where the job of the run does not say so: of a table with a row for each.
+    """
+    report_spellings(run, source, key or run.job.columns.person)

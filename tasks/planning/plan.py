@@ -19,8 +19,7 @@ from schemas.release.figures import PassedColumn, RepeatedColumn
 from schemas.release.manifest import Manifest, pseudonym_sentence
 from tasks.counting.chunk_counts import DOMAINS, HISTOGRAMS, ChunkReading, count_histograms, count_pairs
 from tasks.counting.coding import Coding, DomainTable, load_coding
-from tasks.counting.person_spellings import note_spellings_of_persons
-from tasks.counting.repeats import find_repeating_identifiers
+from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.source_domains import count_domains
 from tasks.counting.source_sizes import MOST_ROWS, CellFiles, count_sizes, merge_histograms
 from tasks.counting.uniqueness import Contributors, CountedPersons, Exposed, contributors_to_uniqueness

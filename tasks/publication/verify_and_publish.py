@@ -17,8 +17,7 @@ from tasks.composition.earlier import KnownRecords
 from tasks.composition.overlaps import ComparedRecords, compared_records
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
 from tasks.counting.coding import forget_large_coding
-from tasks.counting.person_spellings import note_spellings_of_persons
-from tasks.counting.repeats import find_repeating_identifiers
+from tasks.counting.repeats import find_repeating_identifiers, note_spellings_of_persons
 from tasks.counting.untreated_figures import check_published, measure_untreated_columns
 from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run

@@ -10,7 +10,7 @@ from schemas.reading.model import FrozenModel
 from schemas.relational.table_jobs import most_rows_of, unit_key_words
 from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import PassedColumn
-from tasks.counting.person_spellings import note_spellings_of_persons
+from tasks.counting.repeats import note_spellings_of_persons
 from tasks.publication.target import job_target
 from tasks.relational.contents import PersonRows
 from tasks.relational.making.chosen_classes import choose_release, penalties_of_rows
