@@ -131,9 +131,10 @@ def joined_records_sql(identity: RecordMatching) -> str:
     knows them knows that each has left a class and come to another. So a person who is in both is paired with no other one.
     """
     levels = _levels(identity)
-    steps, rows, mine, theirs = [_kept(identity)], list[str](), "kept_mine", "kept_theirs"
+    lines = [level for level, by in enumerate(levels) if by[0] in OF_LINES]
+    steps, mine, theirs = [_kept(identity)], "kept_mine", "kept_theirs"
     for level, by in enumerate(levels):
-        if by[0] in OF_LINES:
+        if level in lines:
             found = " UNION ALL ".join(f"SELECT m_class, t_class FROM pairs_{before} WHERE is_pair" for before in range(level))
             steps += _with_partners(by[0], found, mine, theirs)
             mine, theirs = f"{mine}_{by[0]}", f"{theirs}_{by[0]}"
@@ -141,9 +142,12 @@ def joined_records_sql(identity: RecordMatching) -> str:
         steps.append(_paired(identity, f"pairs_{level}", f"{mine}_numbered", f"{theirs}_numbered", by))
         mine, theirs = f"left_{level}_mine", f"left_{level}_theirs"
         steps += [_left(identity, f"pairs_{level}", *sides) for sides in (("m", "t", mine), ("t", "m", theirs))]
-        shown = [_one_side(identity, side) for side in "mt"] if by[0] in OF_LINES else ["SELECT *, false AS beside, false AS hidden"]
-        rows += [f"{one} FROM pairs_{level} WHERE is_pair" for one in shown]
-    alone = f"SELECT *, false AS beside, false AS hidden FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
+        if level == max(lines, default=None):
+            # A pair of lines says what the files show, and not whose they are: a record alike may still be in a small joint class.
+            steps += [_with_hidden(identity, lines, *sides) for sides in (("m", mine, "shown_mine"), ("t", theirs, "shown_theirs"))]
+            mine, theirs = "shown_mine", "shown_theirs"
+    rows = [f"SELECT *, false AS beside FROM pairs_{level} WHERE is_pair" for level in range(len(levels)) if level not in lines]
+    alone = f"SELECT *, false AS beside FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
     further = [_beside(identity, mine, f"kept_{THEIRS}", THEIRS), _beside(identity, f"kept_{MINE}", theirs, MINE)] * identity.persons
     pairs = " UNION ALL ".join([*rows, alone, *further])
     return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)}, pairs AS ({pairs}) {_rows(identity)}"
@@ -159,9 +163,9 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     alike = ("content", "kept", "whose") if identity.persons else ("content", "kept")
     levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), *[(*alike, *published)] * bool(published)]
     if identity.lines is not None:
-        # Before those that are alike but for what is published: what is left then is what the files show.
+        # Before those that are alike but for what is published: what is not hidden then is what the files show.
         shown = (*(published or untreated), *(f"value_{number}" for number in identity.lines))
-        levels += [(partner, "kept", *shown) for partner in OF_LINES]
+        return [*dict.fromkeys(levels), *((partner, "kept", *shown) for partner in OF_LINES), alike]
     levels.append(alike)
     if identity.persons:
         levels += [("person", *values, *untreated), ("person", *values, *published), ("person", *values), ("person",)]
@@ -197,7 +201,7 @@ def _kept(identity: RecordMatching) -> str:
     steps = []
     for name, other, one in ((MINE, THEIRS, 1), (THEIRS, MINE, 1 if identity.contents else 2)):
         whose = f", CASE WHEN person IN (SELECT person FROM {other}) THEN person ELSE 0 END AS whose" if identity.persons else ""
-        steps.append(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept{whose} FROM {name})")
+        steps.append(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept, false AS hidden{whose} FROM {name})")
     return ", ".join(steps)
 
 
@@ -210,6 +214,7 @@ def _carried(identity: RecordMatching) -> list[str]:
         "class",
         "content",
         "kept",
+        "hidden",
         *["whose"] * identity.persons,
         "person",
         "untreated",
@@ -237,17 +242,19 @@ def _beside(identity: RecordMatching, mine: str, theirs: str, whole: str) -> str
     """
     one_each = f"(SELECT count(*) = count(DISTINCT person) FROM {whole} WHERE person <> 0)"
     same = f"m.person = t.person AND m.person <> 0 AND {one_each}"
-    return f"SELECT {_both_sides(identity)}, false AS is_pair, true AS beside, false AS hidden FROM {mine} m JOIN {theirs} t ON {same}"
+    return f"SELECT {_both_sides(identity)}, false AS is_pair, true AS beside FROM {mine} m JOIN {theirs} t ON {same}"
 
 
 def _both_sides(identity: RecordMatching) -> str:
     return ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
 
 
-def _one_side(identity: RecordMatching, side: str) -> str:
-    """Return the select list of one record of a pair of lines, as a row without a partner."""
-    columns = (f"{one}_{column}" if one == side else f"NULL AS {one}_{column}" for one in "mt" for column in _carried(identity))
-    return f"SELECT {', '.join(columns)}, false AS is_pair, false AS beside, true AS hidden"
+def _with_hidden(identity: RecordMatching, lines: Sequence[int], side: str, left: str, name: str) -> str:
+    """Return the SQL step of one release's records that are left, those of pairs of lines as ``hidden``."""
+    columns = _carried(identity)
+    hidden = ", ".join("true" if column == "hidden" else f"{side}_{column}" for column in columns)
+    each = [f"SELECT {', '.join(columns)} FROM {left}", *(f"SELECT {hidden} FROM pairs_{level} WHERE is_pair" for level in lines)]
+    return f"{name} AS ({' UNION ALL '.join(each)})"
 
 
 def _left(identity: RecordMatching, pairs: str, side: str, other: str, name: str) -> str:
@@ -283,14 +290,15 @@ def _rows(identity: RecordMatching) -> str:
     shown = "is_pair AND m_class >= 0 AND t_class >= 0"
     differing = f"CASE WHEN {shown} AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
-    joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside, hidden"
+    hidden = "NOT is_pair AND coalesce(m_hidden, t_hidden) AS hidden"
+    joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside, {hidden}"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
     whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join([seen, *perhaps])})"
     unseen = f"CASE WHEN {seen} THEN 0 ELSE {OF_PERHAPS_CHANGED} END"
     return f"""
         SELECT {joint}{both} FROM pairs
-        UNION ALL SELECT m_class + {unseen}, {ABSENT}, {whose}, true, false, false{mine} {of_changed}
-        UNION ALL SELECT {ABSENT}, t_class + {unseen}, {whose}, true, false, false{theirs} {of_changed}
+        UNION ALL SELECT m_class + {unseen}, {ABSENT}, {whose}, true, false, m_hidden{mine} {of_changed}
+        UNION ALL SELECT {ABSENT}, t_class + {unseen}, {whose}, true, false, t_hidden{theirs} {of_changed}
     """
 
 

@@ -225,12 +225,12 @@ _TOKEN = re.compile(r"""\s+|--[^\n]*|/\*.*?\*/|('(?:[^']|'')*'|"[^"]*"|\$(\w*)\$
 
 
 def statement_text(value: str) -> str:
-    """Return a table name or SQL statement without final semicolon and comments; raise if empty."""
+    """Return a table or SQL statement without its final semicolon and what follows; raise if empty."""
     text = value.strip()
     said = [token for token in _TOKEN.finditer(text) if token[1]]
     if said and said[-1][1] == ";":
-        text = text[: said[-1].start()].rstrip()
-    if not text or "\0" in text:
+        text = text[: said.pop().start()].rstrip()
+    if not said or "\0" in text:
         raise fault("must be a table or a SELECT statement, but is empty")
     return text
 

@@ -55,7 +55,7 @@ def make_method_comparison(
     Args:
         job: The job; of several tables that of all of them joined by person.
         inputs: Digest of the source.
-        records: How many it has; persons of several tables.
+        records: How many records it has; of several tables, how many persons.
         runs: The runs by k, then in the order of the methods.
         repeats: Identifiers that repeat although the job names no person.
         tables: Names of several tables; none for a job of one.

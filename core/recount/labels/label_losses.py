@@ -61,7 +61,7 @@ def bounds_reader(kind: pa.DataType) -> Ends:
 
 
 def range_of(label: str, ends: Ends) -> Reach | None:
-    """Return the ends of the numbers that a label covers, None for an open end; None if it is no range."""
+    """Return the ends of the numbers that a label covers, None for an open end; None if no number."""
     if found := RANGE_FORM.fullmatch(label):
         low, high = ends(found[1]), ends(found[2])
         return None if low is None or high is None else (low[0], high[1])

@@ -107,6 +107,31 @@ def test_at_risk_is_who_shares_both_classes_with_fewer_than_k(
     assert {part: found.get(part, (0, 0)) for part in PARTS} == told_together(*sides, k, persons=persons, again=identity.persons)
 
 
+@given(persons=st.booleans(), untreated=st.booleans(), both=releases, k=st.integers(1, 5))
+def test_lines_change_no_count_and_hide_nobody_who_is_known_by_both_classes(
+    persons: bool, untreated: bool, both: tuple[list[Row], list[Row]], k: int
+) -> None:
+    identity = RecordMatching(True, False, untreated, 1, (0,))
+    plain, lines = (
+        {part: rest for part, *rest in asked(joint_classes_sql(k, count_persons=persons), *both, one)}
+        for one in (identity, identity._replace(lines=(0,)))
+    )
+    assert {part: (records, changed) for part, (records, _, changed) in lines.items()} == {
+        part: (records, changed) for part, (records, _, changed) in plain.items()
+    }
+    assert all(lines[part][1] == risk if part == "shared" else lines[part][1] >= risk for part, (_, risk, _) in plain.items())
+
+
+def test_a_line_like_that_of_another_record_hides_nobody_who_is_alone_in_both_classes() -> None:
+    """The note of record 1 changed to what another record showed that left a class of mostly the same people."""
+    mine = [Row(content, 0, False, 0, 1, value) for content, value in ((1, 0), (5, 1), (6, 1), (7, 1))]
+    theirs = [Row(content, 0, False, 0, 1, value) for content, value in ((2, 1), (4, 0), (6, 1), (7, 1))]
+    theirs += [Row(1, 1, False, 0, 2), Row(3, 1, False, 0, 2)]
+    identity = RecordMatching(True, False, True, 1, (0,), lines=(0,))
+    found = {part: rest for part, *rest in asked(joint_classes_sql(2, count_persons=False), mine, theirs, identity)}
+    assert found == {"shared": [3, 1, 0], "added": [2, 0, 1], "removed": [4, 0, 1]}
+
+
 @given(both=releases, k=st.integers(1, 6))
 def test_records_of_few_persons_are_those_of_a_look_at_every_person(both: tuple[list[Row], list[Row]], k: int) -> None:
     with duckdb.connect() as database:

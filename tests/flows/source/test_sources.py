@@ -195,6 +195,12 @@ def test_the_last_semicolon_goes_with_the_comments_behind_it(text: str, said: st
     assert statement_text(text) == said
 
 
+@pytest.mark.parametrize("text", ["", ";", "-- all", "/* all */ ;"])
+def test_a_statement_of_comments_alone_is_empty(text: str) -> None:
+    with pytest.raises(ValueError, match="is empty"):
+        statement_text(text)
+
+
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
