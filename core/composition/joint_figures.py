@@ -47,6 +47,10 @@ def few_persons_sql(k: int) -> str:
 
 NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 """Tables of the joint classes with a number each, from 0, of the numbers of those that fail, and of what digests of several values hold."""
+SEEN = f"""(
+    SELECT * FROM {JOINED} WHERE NOT hidden UNION ALL
+    SELECT h.* FROM {JOINED} AS h ANTI JOIN (SELECT a, b FROM {JOINED} WHERE NOT hidden) AS s USING (a, b) WHERE hidden)"""
+"""The records whose values decide: of those who left or came, the ones of whom a line is gone or new, if there are any."""
 
 
 def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
@@ -64,7 +68,7 @@ def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
     return f"""
         CREATE OR REPLACE TEMP TABLE {NUMBERED} AS
         SELECT (row_number() OVER () - 1)::BIGINT AS number, * FROM (
-            SELECT a, b, {size} AS size{has} FROM {JOINED} WHERE a >= 0 OR b >= 0 GROUP BY a, b HAVING {size} > 0)
+            SELECT a, b, {size} AS size{has} FROM {SEEN} WHERE a >= 0 OR b >= 0 GROUP BY a, b HAVING {size} > 0)
     """
 
 
@@ -93,8 +97,10 @@ def _each_value(rows: str, column: int, name: str = "value") -> str:
 def joint_values_sql(column: int, *, count_persons: bool, name: str = "value") -> str:
     """Return SQL that counts each sensitive value of a column in each class of ``numbered``.
 
-    Its columns are ``number``, ``value`` and ``times``. It is right because ``GROUP BY`` brings the records of a class and a value
-    together once, and a person counts once for each of its values there, as in a class of one release.
+    Its columns are ``number``, ``value`` and ``times``. Hidden records lend no value to those that are seen to leave or come.
+
+    It is right because ``GROUP BY`` brings the records of a class and a value together once, and a person counts once for each of its
+    values there, as in a class of one release.
 
     Args:
         count_persons: Whether persons are counted; then ``sets`` has the values of each digest.
@@ -102,7 +108,7 @@ def joint_values_sql(column: int, *, count_persons: bool, name: str = "value") -
     """
     times = "count(DISTINCT person)" if count_persons else "count(*)"
     somebody = "AND person <> 0" if count_persons else ""
-    rows, value = (_each_value(JOINED, column, name), "value") if count_persons else (JOINED, f"{name}_{column}")
+    rows, value = (_each_value(SEEN, column, name), "value") if count_persons else (SEEN, f"{name}_{column}")
     return f"""
         SELECT number, {value} AS value, {times} AS times FROM {rows} AS rows_of_both JOIN {NUMBERED} USING (a, b)
         WHERE has_{column} {somebody} GROUP BY ALL ORDER BY number, value

@@ -449,3 +449,24 @@ def test_whoever_is_seen_to_leave_or_come_among_few_is_at_risk(
     assert overlap.removed_at_risk >= seen["removed"]
     assert overlap.added_at_risk >= seen["added"]
     assert not overlap.is_safe or not any(seen.values())
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("ill", [("flu", "flu"), ("flu", "hiv")])
+def test_ages_that_change_within_their_label_lend_no_diversity_to_those_who_left(
+    anonymise: Anonymise, tmp_path: Path, ill: tuple[str, str]
+) -> None:
+    """Five leave a class, of whom the files show what they had."""
+    rows = [row | {"age": 20 + 5 * (number % 8), "note": "seen"} for number, row in enumerate(people(160))]
+    gone = [number for number, row in enumerate(rows) if row["age"] == 35][:5]
+    for place, number in enumerate(gone):
+        rows[number] = rows[number] | {"dx": ill[place % 2]}
+    pq.write_table(table_of(rows), tmp_path / "people.parquet")
+    diverse = {"privacy": NIGHTS | {"l": {"dx": {"distinct": 2}}}}
+    anonymise(aged(tmp_path, 1, **diverse))
+    older = [row | {"age": row["age"] + 1} if row["age"] in {30, 35} and row["a"] < 8 else row for row in rows]
+    pq.write_table(table_of([row for number, row in enumerate(older) if number not in gone]), tmp_path / "people.parquet")
+    [overlap] = anonymise(aged(tmp_path, 1, **diverse)).untold.overlaps or ()
+    assert overlap.removed > len(gone)
+    assert (overlap.removed_at_risk, overlap.values_at_risk) == (0, overlap.removed if len({*ill}) == 1 else 0)
+    assert overlap.is_safe is (len({*ill}) > 1)
