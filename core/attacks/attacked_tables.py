@@ -293,17 +293,11 @@ BY_JOIN = "all rows of the joined tables"
 BY_TABLE = "all rows of this table, joined"
 
 
-def shared_rows_sql(unit: ShownTable, k: int) -> str:
-    """Return SQL that counts all persons, and those whose whole history fewer than k persons share.
+def history_sizes_sql(unit: ShownTable) -> str:
+    """Return SQL that counts the histories that so many persons share, by this number.
 
     Reads the digests of labels that ``row_digests_sql`` makes of the unit.
     """
-    shared = f"SELECT count(*) AS persons FROM {digest_table(unit)} GROUP BY labels"
-    return f"SELECT coalesce(sum(persons), 0), coalesce(sum(persons) FILTER (persons < {k:d}), 0) FROM ({shared})"
-
-
-def history_sizes_sql(unit: ShownTable) -> str:
-    """Return SQL that counts the histories that so many persons share, by this number."""
     return f"SELECT persons, count(*) FROM (SELECT count(*) AS persons FROM {digest_table(unit)} GROUP BY labels) GROUP BY persons"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.attacks.attacked_tables import history_sizes_sql, joined_guesses, shared_rows_sql
+from core.attacks.attacked_tables import history_sizes_sql, joined_guesses
 from core.composition.pseudonym_sets import ShownTable, row_digests_sql
 from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings
 from schemas.relational.table_jobs import unit_job
@@ -46,7 +46,7 @@ def attack_tables(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Pa
 def history_sizes(job: TablesJob, files: Mapping[str, Sequence[Path]], spill: Path, release_name: str) -> dict[int, int]:
     """Count a release's histories by how many persons share each; arguments as for ``attack_tables``."""
     with _joined(job, files, spill, release_name) as (connection, tables):
-        return dict(connection.execute(history_sizes_sql(tables[job.tree.unit])).fetchall())
+        return _sizes(connection, tables[job.tree.unit])
 
 
 @contextmanager
@@ -63,8 +63,13 @@ def _joined(
 
 def _counted(connection: duckdb.DuckDBPyConnection, unit: ShownTable, k: int) -> tuple[int, int]:
     """Return the number of persons, and of those below k."""
-    [(persons, below)] = connection.execute(shared_rows_sql(unit, k)).fetchall()
-    return int(persons), int(below)
+    persons = {size: size * histories for size, histories in _sizes(connection, unit).items()}
+    return sum(persons.values()), sum(many for size, many in persons.items() if size < k)
+
+
+def _sizes(connection: duckdb.DuckDBPyConnection, unit: ShownTable) -> dict[int, int]:
+    """Return how many histories so many persons share, by this number."""
+    return dict(connection.execute(history_sizes_sql(unit)).fetchall())
 
 
 def shown_table(job: TablesJob, name: str, files: Sequence[Path], others: Sequence[str] = ()) -> ShownTable:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from shutil import rmtree
@@ -35,6 +36,14 @@ pytestmark = pytest.mark.ci
 K, KEY = 4, hashlib.sha256(b"one").hexdigest()
 LASTING = [{"name": "person_id", "treatment": {"hash": {"key": {"env": "TABLES_KEY"}}}}]
 Rows = Mapping[str, list[dict[str, Any]]]
+
+
+@contextmanager
+def changed_job(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the job of a file to be changed, and write it again."""
+    written = yaml.safe_load(path.read_text())
+    yield written
+    path.write_text(yaml.safe_dump(written, sort_keys=False))
 
 
 @pytest.fixture(autouse=True)
@@ -272,9 +281,8 @@ def test_a_release_of_which_this_source_lacks_labels_beside_common_ones_is_not_c
     (tmp_path / "visit.csv").write_text("pid,cost,ward\n" + "".join(f"{row},{row},x\n" for row in range(60)))
     for name, qid in (("one", "a"), ("two", "b")):
         path = job_on_csv(tmp_path, name, qid)
-        written = yaml.safe_load(path.read_text())
-        written["tables"]["visit"]["columns"]["quasi_identifiers"] = [{"name": "ward", "hierarchy": {"prefix": [1]}}]
-        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        with changed_job(path) as written:
+            written["tables"]["visit"]["columns"]["quasi_identifiers"] = [{"name": "ward", "hierarchy": {"prefix": [1]}}]
         made = tables(path, ())
     [overlap] = made.manifest.overlaps or ()
     # How costs stand with wards may have changed, and only both columns together with the other job's would say so.
@@ -285,13 +293,12 @@ def test_tables_of_which_one_lost_a_label_name_the_earlier_release_though_the_re
     (tmp_path / "person.csv").write_text("pid,a,b\n" + "".join(f"{row},{row // 10},{row % 10}\n" for row in range(60)))
     (tmp_path / "visit.csv").write_text("pid,cost,ward\n" + "".join(f"{row},{row},x\n" for row in range(60)))
     path = job_on_csv(tmp_path, "one", "a")
-    written = yaml.safe_load(path.read_text())
-    written["tables"]["visit"]["columns"]["quasi_identifiers"] = [{"name": "ward", "hierarchy": {"prefix": [1]}}]
-    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    with changed_job(path) as written:
+        written["tables"]["visit"]["columns"]["quasi_identifiers"] = [{"name": "ward", "hierarchy": {"prefix": [1]}}]
     earlier = tables(path, ())
     rmtree(tmp_path / ".skald")
-    written["tables"]["visit"]["columns"] = {"sensitive": ["cost"], "withheld": ["ward"]}
-    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    with changed_job(path) as written:
+        written["tables"]["visit"]["columns"] = {"sensitive": ["cost"], "withheld": ["ward"]}
     [overlap] = tables(path, ()).manifest.overlaps or ()
     assert (overlap.release, overlap.unmeasured, overlap.is_safe) == (earlier.manifest.release, UNREGISTERED, False)
 
@@ -301,9 +308,8 @@ def test_values_of_tables_that_two_releases_publish_otherwise_are_not_compared(t
     (tmp_path / "visit.csv").write_text("pid,cost\n" + "".join(f"{row},{row}\n" for row in range(60)))
     tables(job_on_csv(tmp_path, "one", "a"), ())
     path = job_on_csv(tmp_path, "one", "a")
-    written = yaml.safe_load(path.read_text())
-    written["tables"]["visit"]["columns"]["sensitive"] = [{"name": "cost", "publish": {"round": 50}}]
-    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    with changed_job(path) as written:
+        written["tables"]["visit"]["columns"]["sensitive"] = [{"name": "cost", "publish": {"round": 50}}]
     [overlap] = tables(path, ()).manifest.overlaps or ()
     assert (overlap.unmeasured, overlap.is_safe) == (OTHER_WAYS, False)
     # What is published in the same way again shows whose values changed.
@@ -318,10 +324,9 @@ def test_persons_of_one_file_whose_keys_two_jobs_read_otherwise_are_no_others(tm
     (tmp_path / "visit.csv").write_text("pid,cost\n" + "".join(f"{key},5\n" for key in keys))
     for name, qid, said in (("one", "a", {"decimal": "."}), ("two", "b", {"decimal": ",", "thousands": "."})):
         path = job_on_csv(tmp_path, name, qid, **said)
-        written = yaml.safe_load(path.read_text())
-        for table in written["tables"].values():
-            table["source"] |= said | {"types": table["source"]["types"] | {"pid": "decimal(9, 3)"}}
-        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        with changed_job(path) as written:
+            for table in written["tables"].values():
+                table["source"] |= said | {"types": table["source"]["types"] | {"pid": "decimal(9, 3)"}}
         if name == "one":
             tables(path, ())
     with pytest.raises(OverlapError, match="cannot be compared"):
@@ -335,9 +340,8 @@ def test_a_value_of_one_release_of_tables_that_another_takes_for_known_is_told(t
     (tmp_path / "visit.csv").write_text("pid,cost\n" + "".join(f"{row},{row % 7}\n" for row in range(60)))
     tables(job_on_csv(tmp_path, "one", "b"), ())
     path = job_on_csv(tmp_path, "two", "a")
-    written = yaml.safe_load(path.read_text())
-    written["tables"]["person"]["columns"] |= {"identifiers": [], "insensitive": ["b"]}
-    path.write_text(yaml.safe_dump(written, sort_keys=False))
+    with changed_job(path) as written:
+        written["tables"]["person"]["columns"] |= {"identifiers": [], "insensitive": ["b"]}
     [overlap] = tables(path, ()).manifest.overlaps or ()
     assert (overlap.exact, overlap.is_safe) == (("b",), False)
     [again] = tables(job_on_csv(tmp_path, "three", "b"), ()).manifest.overlaps[:1]  # type: ignore[index]
