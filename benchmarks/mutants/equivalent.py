@@ -183,8 +183,6 @@ EQUIVALENT: Mapping[str, str] = {
         "A cell of exactly k persons keeps them for coarser cells, which takes longer and gives the same."
     ),
     "core/units/person_rollups.py:PersonRollUps._rolled: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
-    "core/columns/sorting.py:ascending: len(numbers) < FEW -> True": "NumPy sorts any number of them alike, which takes longer.",
-    "core/columns/sorting.py:ascending: < -> <=": "NumPy sorts any number of them alike.",
     "core/columns/sorting.py:order_of: len(numbers) < FEW -> True": "NumPy orders any number of them alike, which takes longer.",
     "core/columns/sorting.py:order_of: < -> <=": "NumPy orders any number of them alike.",
     (
@@ -447,7 +445,6 @@ EQUIVALENT: Mapping[str, str] = {
         "core/units/set_tree.py:SetTree._make_room: max(nodes, 2 * len(self._parents)) - len(self._parents)"
         " -> max(nodes, 2 * len(self._parents))"
     ): ("A tree that is emptier takes more memory and holds the same."),
-    "tasks/composition/by_contents.py:_load: <= -> <": ("Beside the columns of an arrangement there always are others."),
     "tasks/composition/earlier.py:_are_common_in_files: <= -> < #1": ("Of two sources of the same files either holds the other's."),
     "tasks/composition/overlaps.py:overlaps_of: 0 -> (0 + 1)": ("Where overlaps are refused there is one such release at least."),
     "tasks/composition/earlier.py:likeness: 2048 -> (2048 + 1)": ("Both are rounded to the same number."),
@@ -514,9 +511,6 @@ EQUIVALENT: Mapping[str, str] = {
     "core/units/losses.py:loss_of: < -> <=": "The bound leaves room for a record more.",
     "tasks/writing/runs.py:_packs: 0.0 -> (0.0 + 1)": "Whether a run at the very bound is packed changes no record of it.",
     "tasks/writing/runs.py:_packs: < -> <=": "Whether a run at the very bound is packed changes no record of it.",
-    'tasks/recount/spreads.py:count_spreads: original or Original("", pa.schema([])) -> ((original))': (
-        "Without a source nothing is counted that asks for its types."
-    ),
     "tasks/recount/truth.py:_record_faults: len(one.released) > 1 or np.any(one.owners == -1) -> True": (
         "A label that covers all values adds the same to each record on either side, which takes longer."
     ),
@@ -533,9 +527,6 @@ EQUIVALENT: Mapping[str, str] = {
     ),
     "core/recount/labels/label_spans.py:_members: 1 -> (1 + 1) #3": "More pieces than any value has are none, which takes longer.",
     "core/units/losses.py:group_penalties: 1 -> (1 + 1) #1": "Of one value nothing is lost, and a half of nothing neither.",
-    "core/columns/sorting.py:order_of_digests: 1 -> (1 + 1)": (
-        "One bit more is left out, and what is ordered without it is looked at by comparing."
-    ),
     "core/lattice/lattice.py:fitting_node: <= -> <": (
         "Where the finest node fits, all do: one level at a time made finer ends there, which takes longer."
     ),
@@ -563,10 +554,6 @@ EQUIVALENT: Mapping[str, str] = {
     "core/columns/sorting.py:order_of: lost and not insertion_sort_order(order, numbers, len(numbers)) -> True": (
         "NumPy orders any number of them alike, which takes longer."
     ),
-    "core/columns/sorting.py:order_of_digests: (1 << WIDTH) - 1 -> 1 << WIDTH": (
-        "One bit more is left out, and what is ordered without it is looked at by comparing."
-    ),
-    "core/columns/sorting.py:order_of_digests: 1 -> (1 + 1) #1": "The bound has as many bits.",
     "core/units/source_digests.py:Sketch.of: others is not None and len(others.digests) >= SKETCH_SIZE -> False": (
         "What would be left out is left out when both sketches are made one, which takes longer."
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.mutants.__main__ import sample
+from benchmarks.mutants.__main__ import all_mutants, sample
 from benchmarks.mutants.copied import Copy
 from benchmarks.mutants.equivalent import EQUIVALENT
 from benchmarks.mutants.mutations import mutants_of
@@ -84,6 +84,10 @@ def test_there_is_what_is_looked_at_and_what_is_asked() -> None:
         assert (ROOT / path).exists()
         assert all((ROOT / test).exists() for test in nearest(path))
     assert all(reason.endswith(".") for reason in EQUIVALENT.values())
+
+
+def test_equivalent_faults_are_left_out_and_each_is_still_a_place_of_the_code() -> None:
+    assert not {one.name for one in all_mutants()} & set(EQUIVALENT)
 
 
 def test_tests_of_the_own_folder_are_near_and_those_of_what_is_a_subject_of_its_own_besides() -> None:
