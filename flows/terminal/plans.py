@@ -74,7 +74,8 @@ def plan_summary(plan: Plan) -> RenderableType:
         table.add_row("warning", said)
     for name, text in forecast_rows(plan.forecast, plan.method):
         table.add_row(name, Text(text))
-    return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or contributor_sentence(plan)) else []))
+    told = " ".join(filter(None, (plan.not_counted, contributor_sentence(plan))))
+    return Group(table, "", _planned_qids(plan), *(["", told] if told else []))
 
 
 def published_column_rows(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -50,8 +50,11 @@ def person_cell_files(
     return files
 
 
-MOST_CELLS = 20_000_000
-"""Combinations beyond which to add them up once for each quasi-identifier would take minutes."""
+MOST_PAIRS = 20_000_000
+"""Pairs of person and cell beyond which to add them up once for each quasi-identifier would take minutes."""
+
+CELLS_SAMPLED = 1_000_000
+"""Combinations of a sample; of up to half as many again all are taken."""
 
 
 class Exposed(FrozenModel):
@@ -84,29 +87,39 @@ class Contributors(FrozenModel):
         whole: Records exposed by all quasi-identifiers.
         without: By quasi-identifier, those that still do without it; empty where that was not counted.
         persons: Of the source; None where the job has no person column.
+        sampled: One in how many combinations was looked at for ``without``.
     """
 
     whole: Exposed
     without: dict[str, Exposed]
     persons: CountedPersons | None = None
+    sampled: int = 1
 
 
 def contributors_to_uniqueness(table: DomainTable, cells: CellFiles, sizes: Artifact) -> tuple[Contributors, Figures]:
-    """Return how many are exposed by all QIDs, and without each if cells are few; and the source's risk.
+    """Return how many are exposed by all QIDs, and without each; and the source's risk.
+
+    Without each QID, records are estimated from a sample where combinations are many, and persons are left out where pairs are.
 
     Args:
         cells: Histograms and pairs of person and cell.
         sizes: Class sizes of the source, of the same files.
     """
     found, pairs = read_sizes(sizes, table.store), cells.pairs
-    # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
-    few = sum(part.rows for part in pairs) <= MOST_CELLS if pairs else sum(found.classes) <= MOST_CELLS
-    contributors = Contributors(whole=_whole(found, table.job), without={})
-    if few or pairs:
-        made = UNIQUENESS_CONTRIBUTORS.result(table, ExposureQuery(cells, few))
-        counted = table.store.read_model(made, Contributors)
-        contributors = counted if pairs else counted.model_copy(update={"whole": contributors.whole})
-    return contributors, found.risk() or {}
+    parts = max(1, round(sum(found.classes) / CELLS_SAMPLED))
+    if pairs:
+        # A person has several combinations, so that a sample of these tells nothing of persons.
+        parts = int(sum(part.rows for part in pairs) <= MOST_PAIRS)
+    counted = table.store.read_model(UNIQUENESS_CONTRIBUTORS.result(table, ExposureQuery(cells, parts)), Contributors)
+    if not pairs:
+        # Records of the whole follow from the class sizes. Without a QID there are never more.
+        whole = _whole(found, table.job)
+        without = {
+            qid: Exposed(unique=min(one.unique, whole.unique), below_k=min(one.below_k, whole.below_k))
+            for qid, one in counted.without.items()
+        }
+        counted = counted.model_copy(update={"whole": whole, "without": without})
+    return counted, found.risk() or {}
 
 
 def _whole(found: Sizes, job: Job) -> Exposed:
@@ -118,15 +131,24 @@ def _whole(found: Sizes, job: Job) -> Exposed:
 
 
 class ExposureQuery(NamedTuple):
-    """The cells to count exposed records in, and whether to repeat the count without each QID."""
+    """The cells to count exposed records in.
+
+    Attributes:
+        cells: Histograms and pairs of person and cell.
+        parts: One in how many combinations is counted without each QID; 0 if none is.
+    """
 
     cells: CellFiles
-    each: bool
+    parts: int
 
 
 def _count(given: DomainTable, standing: ExposureQuery, path: Path) -> int:
     coding, (files, pairs), k = given.coding, standing.cells, given.job.privacy.k
-    qids, statement = [domain.qid for domain in coding.domains], person_exposed_sql if pairs else exposed_sql
+    qids, parts = [domain.qid for domain in coding.domains], standing.parts
+
+    def statement(keys: Sequence[str]) -> str:
+        return person_exposed_sql(keys, k) if pairs else exposed_sql(keys, k, parts)
+
     with connect(given.job, given.spill) as connection:
         folder = given.spill / "contributors"
         read = (
@@ -134,24 +156,24 @@ def _count(given: DomainTable, standing: ExposureQuery, path: Path) -> int:
             if pairs
             else cell_files_in_source_coding(coding, files, given.store, folder)
         )
-        connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), by_person=bool(pairs)))
-        asked = {qid: statement(keys_without(coding, position), k) for position, qid in enumerate(qids)} if standing.each else {}
+        connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), by_person=bool(pairs), sampled=parts > 1))
+        asked = {qid: statement(keys_without(coding, position)) for position, qid in enumerate(qids)} if parts else {}
         found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
         whole, persons = Exposed(unique=0, below_k=0), None
         if pairs:
             words = [f"word_{number}" for number in range(len(qid_words(coding)))]
-            whole = _exposed(connection, statement(words, k))
+            whole = _exposed(connection, statement(words))
             [(count, most)] = connection.execute(PERSONS_SQL).fetchall()
             persons = CountedPersons(persons=count, most_records=most)
     # Only what is dear is kept; the whole of records follows from the class sizes.
-    path.write_text(Contributors(whole=whole, without=found, persons=persons).model_dump_json())
+    path.write_text(Contributors(whole=whole, without=found, persons=persons, sampled=max(parts, 1)).model_dump_json())
     return len(found)
 
 
 UNIQUENESS_CONTRIBUTORS = FileStep(
     "contributors",
     make=_count,
-    reads=lambda given, standing: [SIZES.key(given, standing.cells), standing.each],
+    reads=lambda given, standing: [SIZES.key(given, standing.cells), standing.parts],
     settings=lambda given: given.job.privacy.k,
     suffix=".json",
 )
@@ -167,26 +189,38 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 """Counts the persons of the table ``cells``, and the records of the one who has most."""
 
 
-def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool) -> str:
+def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool, sampled: bool = False) -> str:
     """Return SQL that creates temporary table ``cells``: packed combinations of QID values with records.
 
     Args:
         files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
         words: SQL expressions that name a combination.
         by_person: Whether a combination has a row for each of its persons.
+        sampled: Whether few of the combinations will be asked for: then they are read each time, and none is added up before.
     """
     whose = ["person"] if by_person else []
     named = ", ".join([*(f"{word} AS word_{number}" for number, word in enumerate(words)), *whose])
     groups = ", ".join([*(f"word_{number}" for number in range(len(words))), *whose])
     source = f"read_parquet([{', '.join(files)}])"
+    if sampled:
+        return f"CREATE OR REPLACE TEMP VIEW cells AS SELECT {named}, count AS records FROM {source}"
     return f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {named}, sum(count)::BIGINT AS records FROM {source} GROUP BY {groups}"
 
 
-def exposed_sql(keys: Sequence[str], k: int) -> str:
-    """Return SQL that counts classes of one record, and records in classes below k, of table ``cells``."""
-    classes = f"SELECT sum(records)::BIGINT AS records FROM cells{' GROUP BY ' + ', '.join(keys) if keys else ''}"
+def exposed_sql(keys: Sequence[str], k: int, parts: int) -> str:
+    """Return SQL that counts classes of one record, and records in classes below k, of table ``cells``.
+
+    Args:
+        keys: SQL expressions that name a class.
+        parts: One in how many classes is counted, whole, by a hash of its keys. The counts are multiplied by it.
+    """
+    # Without keys there is one class, in which all are.
+    named, parts = ", ".join(keys), parts if keys else 1
+    drawn = f" WHERE hash({named}) % {parts:d} = 0" if parts > 1 else ""
+    classes = f"SELECT sum(records)::BIGINT AS records FROM cells{drawn}{' GROUP BY ' + named if keys else ''}"
     return f"""
-        SELECT count(*) FILTER (records = 1), coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM ({classes})
+        SELECT {parts:d} * count(*) FILTER (records = 1), {parts:d} * coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT
+        FROM ({classes})
     """
 
 

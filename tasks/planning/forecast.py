@@ -122,8 +122,11 @@ def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int
     kept: list[list[tuple[PackedWords, NDArray[np.int64]]]] = [[] for _ in range(samples)]
     for part in parts:
         words, counts = cells_in_source_coding(coding, part, store)
+        # Cells of all samples first, so that most are hashed once.
+        drawn = sample_mask(words, share * samples, samples)
+        words, counts = tuple(word[drawn] for word in words), counts[drawn]
         for seed, pieces in enumerate(kept):
-            rows = sample_mask(words, share, seed)
+            rows = sample_mask(words, 1 / samples, seed)
             pieces.append((tuple(word[rows] for word in words), counts[rows]))
     return [without_sensitive(_added(coding, pieces), coding.hierarchies) for pieces in kept]
 

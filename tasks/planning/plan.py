@@ -69,8 +69,15 @@ def uniqueness_of(run: Run, source: ChunkedSource, domain: Artifact, local: Loca
     if sizes is None:
         return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)), forecast)
     contributors, risk = contributors_to_uniqueness(DomainTable.of(run, domain), CellFiles(files, pairs), sizes)
-    told = "" if contributors.without else "There are too many combinations to count them once more without each quasi-identifier."
-    return Uniqueness(contributors, risk, told, forecast)
+    return Uniqueness(contributors, risk, _sampled(contributors), forecast)
+
+
+def _sampled(found: Contributors) -> str:
+    if not found.without:
+        return "There are too many combinations to count them once more without each quasi-identifier."
+    if found.sampled == 1:
+        return ""
+    return f"The figures without a quasi-identifier are estimated from one in {found.sampled} combinations; all others are exact."
 
 
 def _too_many(cells: int) -> str:
@@ -118,7 +125,7 @@ class Plan(FrozenModel):
         persons: Of the source, where the job names them and they were counted.
         exposed: Exposed records of the source, or persons; None where they were not counted.
         risk: Re-identification risk of the source as it is, where it was counted.
-        not_counted: Why something of these was not, in a sentence.
+        not_counted: Why something of these was not counted, or was estimated, in a sentence.
         repeats: Identifiers whose values repeat although no person is named.
         source: What the source is, as in ``CSV files``.
         promises: What every class is to keep, with its bound.

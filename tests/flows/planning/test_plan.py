@@ -83,15 +83,38 @@ def test_what_is_not_counted_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = people_job(tmp_path, TABLE)
     quick = make_plan(load_job(path), quick=True)
     assert (quick.exposed, quick.not_counted, quick.histograms_to_scan) == (None, "", 1)
-    monkeypatch.setattr(uniqueness, "MOST_CELLS", 10)
-    many = make_plan(load_job(path))
-    assert many.exposed is not None
-    assert "too many combinations" in many.not_counted
-    assert not any(qid.without for qid in many.qids)
     monkeypatch.setattr("tasks.counting.source_sizes.can_count_sizes", lambda *_: False)
     scattered = make_plan(load_job(path))
     assert scattered.exposed is None
     assert "too many to add up" in scattered.not_counted
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("chunk_rows", [20_000, 3_000])
+def test_of_many_combinations_who_stands_out_without_a_column_is_estimated_from_whole_classes_of_a_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_rows: int
+) -> None:
+    table = people(20_000, seed=7)
+    path = people_job(tmp_path, table, chunk_rows=chunk_rows)
+    exact = make_plan(load_job(path))
+    monkeypatch.setattr(uniqueness, "CELLS_SAMPLED", 4_000)
+    estimated = make_plan(load_job(path))
+    assert (estimated.exposed, estimated.risk) == (exact.exposed, exact.risk)
+    assert exact.exposed is not None
+    assert exact.not_counted == ""
+    shown = Console(width=400)
+    with shown.capture() as text:
+        shown.print(plan_summary(estimated))
+    assert "estimated from one in 5 combinations; all others are exact. '" in text.get()
+    for one, other in zip(estimated.qids, exact.qids, strict=True):
+        assert one.without is not None
+        assert other.without is not None
+        for found, right, most in (
+            (one.without.unique, other.without.unique, exact.exposed.unique),
+            (one.without.below_k, other.without.below_k, exact.exposed.below_k),
+        ):
+            assert found <= most
+            assert abs(found - right) <= 0.2 * right + 200
 
 
 def test_the_column_that_makes_records_stand_out_is_named(direct: CommandLine) -> None:

@@ -58,11 +58,12 @@ def test_a_run_tells_the_risk_of_its_plan(anonymise: Anonymise, tmp_path: Path) 
 
 
 def test_persons_are_told_even_where_columns_are_too_many_to_leave_out_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uniqueness, "MOST_CELLS", 10)
+    monkeypatch.setattr(uniqueness, "MOST_PAIRS", 10)
     plan = make_plan(load_job(job(tmp_path)))
     assert plan.exposed is not None
     assert (plan.exposed.unique, plan.exposed.below_k, plan.exposed.records) == exposed(QIDS)
     assert not any(qid.without for qid in plan.qids)
+    assert "too many combinations" in plan.not_counted
 
 
 def test_a_plan_speaks_of_persons_and_of_records_where_it_means_them(direct: CommandLine) -> None:
