@@ -11,6 +11,9 @@ EQUIVALENT: Mapping[str, str] = {
     "core/lattice/bounded_evaluations.py:Evaluations.bound: True -> False": (
         "Which histograms are kept for coarser nodes saves work, and changes no count."
     ),
+    "core/lattice/branch_and_bound.py:BranchAndBound._open: len(self._heap) < MOST_REGIONS -> True": (
+        "The order in which regions are searched changes no node. The heap takes more memory."
+    ),
     "core/lattice/branch_and_bound.py:BranchAndBound._open: < -> <=": (
         "One region more lies in the heap before others lie on the stack: all are looked at, or count as open."
     ),
@@ -47,6 +50,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/lattice/certificate.py:_parts: < -> <=": (
         "A level is rolled up to itself one group to one, so that none falls apart into more than one."
     ),
+    "core/units/person_rollups.py:PersonClasses.owners: 1 -> (1 + 1) #1": "The last place is nobody's.",
     "core/units/person_rollups.py:PersonRollUps.__init__: 30 -> (30 + 1)": (
         "No weight of a class is more than its records, so that 32 bits hold the sums of fewer than 2^31 of these too."
     ),
@@ -56,6 +60,7 @@ EQUIVALENT: Mapping[str, str] = {
     "core/lattice/branch_and_bound.py:BranchAndBound._narrowed: finest + 1 -> 1": (
         "The finest level of a region that is not empty is not cut, so that nothing finer is: bisection finds the same first level."
     ),
+    "core/privacy/kernels.py:demands_of: 0 -> (0 + 1) #1": "Without a tree nobody looks into the array.",
     "core/privacy/kernels.py:is_close: < -> <=": "A distance that is asked for is t and a slack, so that it is never 0.",
     "tasks/lattice/node_recodings.py:recode_locally: SUPPRESSED_VALUE, recoding.labels[name] -> recoding.labels[name], SUPPRESSED_VALUE": (
         "Label and labels are compared for equality, in which their order does not matter."
@@ -254,6 +259,7 @@ EQUIVALENT: Mapping[str, str] = {
         "A text is its own text, which takes longer to find one by one."
     ),
     "core/units/class_table.py:exact_hierarchy: False -> True": "Nobody writes into these groups.",
+    "core/units/digests.py:_digest_texts: 0 -> (0 + 1) #2": "Where all texts are empty, a round over eight bytes finds none.",
     "core/units/digests.py:digest_texts: 8 -> (8 + 1) #1": "A ninth byte is shifted out of the word again.",
     "core/units/pairs.py:positions_of_repeated_keys: 1 -> (1 + 1) #4": "A table of twice as many places holds the same.",
     "tasks/composition/overlaps.py:register_release: 0.0 -> (0.0 + 1)": "The registry puts the moment in its place.",

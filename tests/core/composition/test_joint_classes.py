@@ -122,6 +122,18 @@ def test_lines_change_no_count_and_hide_nobody_who_is_known_by_both_classes(
     assert all(lines[part][1] == risk if part == "shared" else lines[part][1] >= risk for part, (_, risk, _) in plain.items())
 
 
+@pytest.mark.parametrize("group", [0, 1])
+def test_hidden_changes_hide_no_leaver_in_any_class(group: int) -> None:
+    """Three records changed where no line shows it; a fourth one left, and its line is gone."""
+    stayed = [Row(content, group, False, 0, 1, 0) for content in (1, 2, 3)]
+    mine = [*stayed, *(Row(content, group, False, 0, 1, 1) for content in (4, 5, 6))]
+    theirs = [*stayed, *(Row(content, group, False, 0, 1, 1) for content in (7, 8, 9, 10))]
+    identity = RecordMatching(True, False, True, 1, (0,), lines=(0,))
+    for sides, gone, more in ((mine, theirs), "removed", "added"), ((theirs, mine), "added", "removed"):
+        found = {part: rest for part, *rest in asked(joint_classes_sql(3, count_persons=False), *sides, identity)}
+        assert found == {"shared": [3, 0, 0], gone: [4, 1, 0], more: [3, 0, 0]}
+
+
 def test_a_line_like_that_of_another_record_hides_nobody_who_is_alone_in_both_classes() -> None:
     """The note of record 1 changed to what another record showed that left a class of mostly the same people."""
     mine = [Row(content, 0, False, 0, 1, value) for content, value in ((1, 0), (5, 1), (6, 1), (7, 1))]

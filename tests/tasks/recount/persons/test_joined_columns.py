@@ -71,6 +71,7 @@ def told(count: LinkCount) -> Told:
 @example([("a", "p", None, 1), ("b", "q", "p", 2), ("a", "r", None, 3), ("b", "s", "t", 4)], 2)
 @example([("a", "p", "u", 1), ("b", "p", "u", 1), ("a", "q", "v", 2), ("b", "q", "w", 2), ("a", "r", "w", 3), ("b", "r", "v", 3)], 3)
 @example(TWICE, 2)
+@example([(q, *links, person) for q in "ab" for links, person in (("px", 1), ("px", 2), ("qy", 3))], 3)
 @given(ROWS, st.integers(1, 4))
 def test_people_share_all_that_joins_show(rows: list[Row], k: int) -> None:
     count = counted(rows, k, known=True)
