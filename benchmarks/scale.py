@@ -55,19 +55,22 @@ def main() -> None:
     peaks = []
     how = "Prefect" if options.prefect else "--direct"
     print(f"medical, k = 50, limit 0.01, objective {options.objective}, memory {options.memory}, {how}\n")
-    heads = f"{'records':>12}{'roots':>7}{'CPU s':>9}{'µs each':>9}{'wall s':>8}{'peak MB':>9}{'copy CPU s':>12}{'× copy':>8}"
+    heads = (
+        f"{'records':>12}{'roots':>7}{'plan CPU s':>12}{'CPU s':>9}{'µs each':>9}{'wall s':>8}{'peak MB':>9}{'copy CPU s':>12}{'× copy':>8}"
+    )
     print(f"{heads}  node, DM*, optimum")
     for millions in sizes:
         files = sorted(data.glob("*.parquet"))[:millions]
         copy = copied(files, options.memory)
         for roots in options.roots if millions == sizes[-1] else options.roots[:1]:
             cost, said = anonymised(files, options.memory, mode, roots=roots, objective=options.objective)
-            peaks.append(cost.peak)
+            plan = planned(files, options.memory, roots=roots, objective=options.objective)
+            peaks += [cost.peak, plan.peak]
             records = said["records"]
             found = f"{tuple(said['node'])} {said['loss']['dm_star']:.4g} {said['optimal'].split(';')[0]}"
             print(
-                f"{records:>12,}{len(said['search']['roots']):>7}{cost.cpu:>9.1f}{cost.cpu / records * 1e6:>9.3f}{cost.wall:>8.0f}"
-                f"{cost.peak / 1e6:>9.0f}{copy.cpu:>12.1f}{cost.cpu / copy.cpu:>8.2f}  {found}"
+                f"{records:>12,}{len(said['search']['roots']):>7}{plan.cpu:>12.1f}{cost.cpu:>9.1f}{cost.cpu / records * 1e6:>9.3f}"
+                f"{cost.wall:>8.0f}{cost.peak / 1e6:>9.0f}{copy.cpu:>12.1f}{cost.cpu / copy.cpu:>8.2f}  {found}"
             )
     files = sorted(data.glob("*.parquet"))[: min(5, sizes[-1])]
     print(f"\n{'chunk rows':>12}{'CPU s':>9}{'peak MB':>9}   ({len(files)} files)")
@@ -95,16 +98,26 @@ def copied(files: list[Path], memory: str) -> Cost:
         return measure([sys.executable, "-c", COPY, memory, *map(str, files)], Path(folder))
 
 
+def prepared(folder: Path, files: list[Path], memory: str, settings: dict[str, int | str]) -> list[str]:
+    """Lay the medical job into a folder; return the job's name and options of a command on these files."""
+    shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")
+    shutil.copy(JOBS / "medical.yaml", folder)
+    given = [f"memory={memory}", f"source.path={json.dumps([str(file) for file in files])}"]
+    given += [f"{'method.' if key in OF_METHOD else ''}{key}={value}" for key, value in settings.items()]
+    return ["medical.yaml", *(part for setting in given for part in ("--set", setting))]
+
+
+def planned(files: list[Path], memory: str, **settings: int | str) -> Cost:
+    """Measure the plan of a run that was not made before."""
+    with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as folder:
+        return measure(skald("plan", *prepared(Path(folder), files, memory, settings)), Path(folder), PYTHONPATH=str(ROOT))
+
+
 def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int | str) -> tuple[Cost, dict[str, Any]]:
     """Measure one complete run of the medical job; return its manifest with all of its search."""
     with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as name:
         folder = Path(name)
-        shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")
-        shutil.copy(JOBS / "medical.yaml", folder)
-        given = [f"memory={memory}", f"source.path={json.dumps([str(file) for file in files])}"]
-        given += [f"{'method.' if key in OF_METHOD else ''}{key}={value}" for key, value in settings.items()]
-        options = [part for setting in given for part in ("--set", setting)]
-        cost = measure(skald("run", "medical.yaml", *options, *mode), folder, PYTHONPATH=str(ROOT))
+        cost = measure(skald("run", *prepared(folder, files, memory, settings), *mode), folder, PYTHONPATH=str(ROOT))
         current = (folder / "releases" / "medical" / "CURRENT").read_text().strip()
         said = json.loads((folder / "releases" / "medical" / current / "manifest.json").read_bytes())
         # How the search went is in no release; the work folder keeps it.
