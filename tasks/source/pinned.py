@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from hashlib import md5
@@ -30,11 +30,11 @@ BLOCK = 8_000_000
 """Bytes that are asked for at a time where all of an object is read; an object of fewer is read in one go, whatever is wanted of it."""
 ASKED_AT_ONCE, LISTED_AGAIN = 16, 16
 """Objects that a store is asked about at a time, and how many of one folder are listed rather than asked for."""
-SMALL, HELD = 1_000_000, 32_000_000
-"""Bytes of an object that is held after it was read, and of all such objects together.
+SMALL, STRETCH, HELD = 1_000_000, 250_000, 48_000_000
+"""Bytes of an object that is held whole after it was read, of a held stretch of a larger one, and of all that is held.
 
-Every phase of a run reads the source, and DuckDB asks for the end, the footer and each column of a file by itself. For a small object a
-request costs more than its bytes do.
+Every phase of a run reads the source, and DuckDB asks for the end, the footer and each page of a column by itself. A request costs more
+than the bytes of a page do.
 """
 
 
@@ -111,11 +111,22 @@ def open_as_listed(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.Bytes
 
 def content_of(address: str, stat: Stat) -> bytes:
     """Return all bytes of a small object, cached if read before; raise ``SourceError`` if it has changed."""
-    content = _HELD.cached_object(address, stat)
-    if content is None:
-        content = _read_small(address, stat)
-        _HELD.hold(address, stat, content)
-    return content
+    return _HELD.bytes_of(address, stat, 0, lambda: _read_small(address, stat))
+
+
+def read_stretches(address: str, stat: Stat, at: int, size: int, read: Callable[[int, int], bytes]) -> bytes:
+    """Read bytes of an object by its stretches, each cached if read before; long ones by themselves.
+
+    Args:
+        at: Where they begin.
+        size: How many are wanted; at the end there are fewer.
+        read: Returns so many bytes of the object from a position on.
+    """
+    if size >= STRETCH:
+        return read(at, size)
+    begins = range(at - at % STRETCH, min(at + size, stat[0]), STRETCH)
+    found = b"".join(_HELD.bytes_of(address, stat, begin, lambda begin=begin: read(begin, STRETCH)) for begin in begins)  # type: ignore[misc]
+    return found[at % STRETCH :][:size]
 
 
 def _read_small(address: str, stat: Stat) -> bytes:
@@ -139,31 +150,30 @@ def _read_small(address: str, stat: Stat) -> bytes:
     return content
 
 
-class _SmallObjects:
-    """A cache of the bytes of small objects, least recently used first out."""
+class _HeldBytes:
+    """A cache of stretches of objects by where they begin, least recently used first out."""
 
     def __init__(self) -> None:
-        self._contents: OrderedDict[tuple[str, Stat], bytes] = OrderedDict()
+        self._contents: OrderedDict[tuple[str, Stat, int], bytes] = OrderedDict()
         self._bytes, self._lock = 0, Lock()
 
-    def cached_object(self, address: str, stat: Stat) -> bytes | None:
-        """Return the cached bytes of an object; None if there are none."""
+    def bytes_of(self, address: str, stat: Stat, begin: int, read: Callable[[], bytes]) -> bytes:
+        """Return the bytes of a stretch, read and cached if they are not yet."""
+        key = address, stat, begin
         with self._lock:
-            content = self._contents.get((address, stat))
-            if content is not None:
-                self._contents.move_to_end((address, stat))
-            return content
-
-    def hold(self, address: str, stat: Stat, content: bytes) -> None:
-        """Cache the bytes of an object, and drop the least recently used ones if there are too many."""
+            if key in self._contents:
+                self._contents.move_to_end(key)
+                return self._contents[key]
+        content = read()
         with self._lock:
-            self._bytes += len(content) - len(self._contents.pop((address, stat), b""))
-            self._contents[address, stat] = content
+            self._bytes += len(content) - len(self._contents.pop(key, b""))
+            self._contents[key] = content
             while self._bytes > HELD:
                 self._bytes -= len(self._contents.popitem(last=False)[1])
+        return content
 
 
-_HELD = _SmallObjects()
+_HELD = _HeldBytes()
 
 
 @contextmanager

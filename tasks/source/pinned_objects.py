@@ -16,7 +16,7 @@ from fsspec import AbstractFileSystem
 
 from schemas.errors.base import SkaldError
 from tasks.source.listing import PINNED, Stat, parse_scan_address
-from tasks.source.pinned import SMALL, content_of, open_pinned
+from tasks.source.pinned import SMALL, PinnedFile, content_of, open_pinned, read_stretches
 from tasks.store.database import FILE_FAULTS
 
 
@@ -66,12 +66,19 @@ def _shared_file(address: str, stat: Stat) -> _SharedFile:
     """Open an object as it was listed, a small one from memory; raise if it has changed."""
     if stat[0] <= SMALL:
         return _SharedFile(stat[0], lambda at, size: content_of(address, stat)[at : at + size])
-    opened, lock = open_pinned(address, stat), Lock()
+    opened, lock = list[PinnedFile](), Lock()
+
+    def ask(at: int, size: int) -> bytes:
+        # Each statement opens all objects, and what it wants of them may be held.
+        if not opened:
+            opened.append(open_pinned(address, stat))
+        opened[0].seek(at)
+        return opened[0].read(size)
 
     def read(at: int, size: int) -> bytes:
+        # Threads that want one stretch wait for one request.
         with lock:
-            opened.seek(at)
-            return opened.read(size)
+            return read_stretches(address, stat, at, size, ask)
 
     return _SharedFile(stat[0], read)
 
