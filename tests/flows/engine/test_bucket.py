@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -71,8 +72,7 @@ def test_the_flow_lists_and_publishes_and_the_workers_read_and_write(
     local = anonymise(here, *SETTINGS)
     source = {"path": f"s3://source/people/*.{kind}", **types}
     write_job(prefect.folder, job_of(source=source, target="s3://target/releases", work=work, method=method))
-    # Attacks on a small release read it and its source here.
-    given = [part for setting in (*SETTINGS, "attacks=off") for part in ("--set", setting)]
+    given = [part for setting in SETTINGS for part in ("--set", setting)]
     with cluster_of(prefect, workers, **environment | {"AWS_ACCESS_KEY_ID": "worker"}) as cluster:
         done = prefect("run", "job.yaml", *given, "--scheduler", cluster.address, **environment | {"AWS_ACCESS_KEY_ID": "flow"})
     assert (done.returncode, done.stderr) == (0, "")
@@ -90,3 +90,5 @@ def test_the_flow_lists_and_publishes_and_the_workers_read_and_write(
     assert kept <= {"looks", "passthrough", "bundles", "census", "losses", "tallies"}
     looked = {(method, path.strip("/")) for key, method, path in asks(log) if key == "flow" and path.startswith("/source")}
     assert {method for method, path in looked if path != "source"} <= {"HEAD"}
+    played = json.loads(system().cat_file(f"{made}/manifest.json"))
+    assert played["attacks"] == json.loads((local.folder / "manifest.json").read_bytes())["attacks"]
