@@ -30,7 +30,6 @@ from schemas.reading.model import FrozenModel
 from schemas.release.evidence import MANIFEST, PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
-from schemas.release.terms import Terms
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, run_step, split_for_workers
@@ -302,15 +301,15 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     return Delivery(files=tuple(staged), types=dict(layout.types))
 
 
-def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest) -> tuple[Example, ...]:
     """Return example records for the report from data files in a bucket, read in a task."""
-    call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, terms, run.store))
+    call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, run.store))
     return run_step(run, "publish", _examples, call)
 
 
-def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms, store: Store) -> tuple[Example, ...]:
+def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, store: Store) -> tuple[Example, ...]:
     with fetched_files(job, manifest.release, example_files(sorted(staged, key=lambda file: Path(file.path))), store) as (_, files):
-        return examples_of(f"release '{manifest.release}'", files, manifest, terms)
+        return examples_of(f"release '{manifest.release}'", files, manifest)
 
 
 @contextmanager

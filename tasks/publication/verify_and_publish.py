@@ -12,7 +12,7 @@ from schemas.release.evidence import PublishedFile
 from schemas.release.figures import RepeatedColumn
 from schemas.release.manifest import ClaimedLevels, Manifest
 from schemas.release.report import Example
-from schemas.release.terms import Terms, Unreported
+from schemas.release.terms import Unreported
 from tasks.composition.earlier import KnownRecords
 from tasks.composition.overlaps import ComparedRecords, compared_records
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
@@ -200,10 +200,10 @@ def _finished(
     known, run, source = compared.known, compared.known.run, compared.known.source
     job = run.job
 
-    def examples(manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+    def examples(manifest: Manifest) -> tuple[Example, ...]:
         if written.staging is None:
-            return examples_delivered(run, written.files, manifest, terms)
-        return examples_of(f"release '{manifest.release}'", data_files(staging), manifest, terms)
+            return examples_delivered(run, written.files, manifest)
+        return examples_of(f"release '{manifest.release}'", data_files(staging), manifest)
 
     def finish() -> Manifest:
         whole = complete_staging(job, staging, manifest, counted, examples)

@@ -72,9 +72,9 @@ LEVELS_ALONE = (
 )
 
 
-def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
+def certificate(manifest: Manifest) -> tuple[str, ...]:
     """Return sentences on whether the release is certified to be the best by its method."""
-    nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
+    objective, nodes, passing = manifest.asked.objective, manifest.search.get("nodes"), manifest.search.get("passing")
     if objective is None or not isinstance(nodes, int):
         return (
             "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
@@ -112,7 +112,7 @@ def _orders(manifest: Manifest) -> tuple[str, ...]:
     )
 
 
-def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
+def suppression(manifest: Manifest) -> tuple[str, ...]:
     """Return sentences on how many records were suppressed, for which requirement, and how."""
     lost, why = manifest.suppressed, manifest.suppressed_for
     if not lost:
@@ -126,7 +126,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         told.append(f"{counted(linked, 'record')}: with them fewer than k people would share a set of combinations (method.linked: keep).")
     if not told:
         told.append(f"{counted(lost, 'record')}: {METHODS[manifest.method].suppressed}.")
-    if SUPPRESSIONS[terms.treatment].masks:
+    if SUPPRESSIONS[manifest.asked.treatment].masks:
         dropped = lost - manifest.masked - uneven
         told.append(f"Published with * in every quasi-identifier: {counted(manifest.masked, 'record')} of them.")
         if uneven:

@@ -157,11 +157,12 @@ MONTHS = ["January", "February", "March", "April", "May", "June", "July", "Augus
 AS_IT_IS = "as in the source"
 
 
-def published_columns_of(manifest: Manifest, terms: Terms) -> tuple[PublishedColumn, ...]:
+def published_columns_of(manifest: Manifest) -> tuple[PublishedColumn, ...]:
     """Return every column of the data files with its role and treatment.
 
     Quasi-identifiers come first in job order, then sensitive ones, all others, and pseudonyms.
     """
+    terms = manifest.asked
     qids = [
         PublishedColumn(name=name, role="quasi-identifier", published=_published(qid.published, name, qid.columns))
         for qid in terms.quasi_identifiers
