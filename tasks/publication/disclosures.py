@@ -30,13 +30,14 @@ from tasks.composition.pseudonym_families import Disclosed
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step, step_here
-from tasks.publication.recount_calls import ClassPersonArtifacts, Written, written_at_hand
+from tasks.publication.recount_calls import Written, written_at_hand
 from tasks.recount.original import Original, normalised_relation
 from tasks.release.files import file_error, relation_of
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
+from tasks.writing.people import WrittenPersons
 
 if TYPE_CHECKING:
     from tasks.attacks.release_attack import PlayedAttacks
@@ -167,7 +168,7 @@ ATTACKED, DISCLOSED = StepCode("attacked", __name__), StepCode("disclosed", __na
 PHASE = "overlaps"
 
 
-def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_persons: ClassPersonArtifacts) -> list[Disclosed]:
+def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_persons: WrittenPersons) -> list[Disclosed]:
     """Return, per set of joining columns, artefacts of digests of what is published beside pseudonyms.
 
     Args:
@@ -199,13 +200,13 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_perso
     ]
 
 
-def _has_owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts) -> bool:
+def _has_owners(job: Job, columns: Sequence[str], kept: WrittenPersons) -> bool:
     """Return whether the owners of pseudonyms are stored: where not all pseudonyms stand for persons."""
     return bool(kept.people) and (len(job.columns.joining) > 1 or not pseudonyms_are_persons(job, columns))
 
 
 def store_disclosures(
-    job: Job, written: Written, payload: Sequence[str], class_persons: ClassPersonArtifacts, salt: str, key: Key, store: Store
+    job: Job, written: Written, payload: Sequence[str], class_persons: WrittenPersons, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
     """Write digests of each set of joining columns, then owners of non-persons; return the artefacts."""
     made, joining = [], job.columns.joining
@@ -225,7 +226,7 @@ def store_disclosures(
     return made
 
 
-def _owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts, store: Store) -> str:
+def _owners(job: Job, columns: Sequence[str], kept: WrittenPersons, store: Store) -> str:
     people = kept.files(store)
     assert people is not None
     listed = ", ".join(literal(str(path)) for path in people[0])

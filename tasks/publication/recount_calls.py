@@ -34,6 +34,7 @@ from tasks.store.database import connect, literal, quote
 from tasks.store.files import file_digest
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
+from tasks.writing.people import WrittenPersons
 
 Counted = TypeVar("Counted")
 Keep = Callable[[int, Callable[[Path], int]], Artifact]
@@ -185,18 +186,7 @@ class Written(NamedTuple):
         return f"release '{self.release}'"
 
 
-class ClassPersonArtifacts(NamedTuple):
-    """Artefacts of the persons of each class and of the classes' labels; empty without a person column."""
-
-    people: tuple[Artifact, ...] = ()
-    classes: tuple[Artifact, ...] = ()
-
-    def files(self, store: Store) -> PeopleFiles | None:
-        """Return the files of persons and classes, fetched where needed; None without a person column."""
-        return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
-
-
-def recount_in_one(job: Job, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, store: Store) -> Recount:
+def recount_in_one(job: Job, written: Written, source: ChunkedSource, class_persons: WrittenPersons, store: Store) -> Recount:
     """Recount a release's files on this worker; return the recount, raise on any fault."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
@@ -205,7 +195,7 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, class_pers
         return recount(job, files, spill, written.what, original, written.layout, class_persons.files(store), basis)
 
 
-def recount_to_text(job: Job, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, store: Store) -> str:
+def recount_to_text(job: Job, written: Written, source: ChunkedSource, class_persons: WrittenPersons, store: Store) -> str:
     """Recount a release on this worker, raise if it breaks the promise; return the recount as JSON text."""
     return counts_to_text(recount_in_one(job, written, source, class_persons, store))
 
@@ -223,7 +213,7 @@ def divide_written_records(job: Job, written: Written, share_count: int, key: Ke
 
 
 def divide_written_members(
-    job: Job, class_persons: ClassPersonArtifacts, share_count: int, first: bool, key: Key, store: Store
+    job: Job, class_persons: WrittenPersons, share_count: int, first: bool, key: Key, store: Store
 ) -> DividedMembers:
     """Divide the persons of classes into stored shares of classes; the first part has class labels too."""
     files = class_persons.files(store)
@@ -237,7 +227,7 @@ def count_classes_of(
     release_name: str,
     number: int,
     share: Sequence[Artifact],
-    class_persons: ClassPersonArtifacts,
+    class_persons: WrittenPersons,
     columns: pa.Schema,
     source_values: Mapping[str, Artifact],
     store: Store,
@@ -258,7 +248,7 @@ def count_persons_of(job: Job, release_name: str, persons: Sequence[Artifact], s
         return [list(map(int, pair)) for pair in found]
 
 
-def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], class_persons: ClassPersonArtifacts, store: Store) -> str:
+def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], class_persons: WrittenPersons, store: Store) -> str:
     """Count what needs all classes at once (links, population, combinations); return it as JSON text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         source, people = _read(store, records), class_persons.files(store)

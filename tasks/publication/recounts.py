@@ -31,7 +31,6 @@ from tasks.publication.recount_calls import (
     RELEASE,
     SOURCE,
     TALLIES,
-    ClassPersonArtifacts,
     DividedMembers,
     DividedRelease,
     RecountRequest,
@@ -58,6 +57,7 @@ from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact
+from tasks.writing.people import NO_PERSONS, WrittenPersons
 
 PHASE = "verify"
 
@@ -178,7 +178,7 @@ MOST_SHARES = 64
 """Each part of the files is written in as many pieces; more would be many small ones."""
 
 
-def recount_written(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts) -> Recount:
+def recount_written(run: Run, written: Written, source: ChunkedSource, class_persons: WrittenPersons) -> Recount:
     """Recount written files, by shares of classes on a cluster; return counts, raise on a broken promise.
 
     Args:
@@ -204,7 +204,7 @@ def _most(written: Written) -> int:
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, most_parts: int) -> Recount:
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_persons: WrittenPersons, most_parts: int) -> Recount:
     """Recount written files in tasks of a share of classes each; return counts, raise on a broken promise.
 
     Args:
@@ -252,9 +252,9 @@ def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
         raise VerificationError(written.what, faults)
 
 
-def _members_of(apart: Sequence[DividedMembers], number: int) -> ClassPersonArtifacts:
+def _members_of(apart: Sequence[DividedMembers], number: int) -> WrittenPersons:
     """Return the members of the classes of a share."""
-    return ClassPersonArtifacts(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
+    return WrittenPersons(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
 
 
 class DistributedCounts(ReleaseCounts):
@@ -269,10 +269,10 @@ class DistributedCounts(ReleaseCounts):
         written: Written,
         source: ChunkedSource,
         apart: Sequence[DividedRelease],
-        kept: ClassPersonArtifacts,
+        kept: WrittenPersons,
     ) -> None:
         self.rows, self._tasks, self._written, self._source = rows, tasks, written, source
-        self._kept = kept if tasks.job.columns.person else ClassPersonArtifacts()
+        self._kept = kept if tasks.job.columns.person else NO_PERSONS
         self._pieces = [tuple(part.shares[number] for part in apart) for number in range(len(apart[0].shares))]
         self._counted: list[tuple[int, int]] = []
 

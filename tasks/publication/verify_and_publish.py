@@ -27,7 +27,7 @@ from tasks.engine.steps import step_here
 from tasks.lattice.optimum import replayed_manifest
 from tasks.publication.disclosures import attack_fields, attack_written, check_linked, check_untreated, disclosed_by
 from tasks.publication.outputs import check_output, examples_delivered
-from tasks.publication.recount_calls import ClassPersonArtifacts, Written
+from tasks.publication.recount_calls import Written
 from tasks.publication.recounts import recount_written
 from tasks.publication.reported_figures import increment_of, source_digests
 from tasks.publication.staging import complete_staging, release_id, signer_of
@@ -152,8 +152,7 @@ def _verified_and_published(
         "policy": run.policy.digest if run.policy else None,
         "replay_of": job.replay.name if job.replay else None,
     }
-    kept = ClassPersonArtifacts(people.people, people.classes)
-    with compared_records(known, release, lambda: disclosed_by(run, written, source.payload, kept)) as compared:
+    with compared_records(known, release, lambda: disclosed_by(run, written, source.payload, people)) as compared:
         manifest = describe(written.files, counted).model_copy(update=own | compared.reported)
         manifest = manifest.model_copy(update=attack_fields(manifest, played, refused=job.overlaps == "refuse"))
         if run.untold:
@@ -183,7 +182,7 @@ def _written(
     # Records in the place of people would be a promise that nobody asked for.
     if lost := sum(not run.store.is_complete(one) for one in (*people.people, *people.classes)):
         raise PeopleLostError.of_run(lost)
-    return written, recount_written(run, written, source, ClassPersonArtifacts(people.people, people.classes))
+    return written, recount_written(run, written, source, people)
 
 
 def _finished(

@@ -20,14 +20,12 @@ from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
-from tasks.store.store import Artifact
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_undeclared_table
 
 
 class WrittenPersons(NamedTuple):
-    """Artefacts of the persons of each class and of the classes' labels; empty without persons.
-
-    Empty where the job names no person.
+    """Artefacts of the persons of each class and of the classes' labels; empty where the job names no person.
 
     Attributes:
         people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` …, by kind of column the digest of published values, and
@@ -37,6 +35,10 @@ class WrittenPersons(NamedTuple):
 
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
+
+    def files(self, store: Store) -> tuple[list[Path], list[Path]] | None:
+        """Return the files of persons and classes, fetched where needed; None without a person column."""
+        return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
 AdditionalColumns = Mapping[str, pa.Array]
