@@ -28,7 +28,6 @@ from core.clustering.merged_classes import (
 )
 from core.mondrian.recoding import PublishedClasses
 from core.recoding.classes import Sets
-from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from core.recoding.release_order import number_combinations, record_hashes
 from core.units.digests import Digests
@@ -126,9 +125,8 @@ def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[R
     while True:
         if (found.classes < 0).all():
             raise no_class_error(job, coding, criteria.column_broken_by_holders() if criteria else None)
-        how = ClassPublication(
-            job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), generalisations_of_qids(job)
-        )
+        treatment, ways = _treatment(job, found.classes, criteria), generalisations_of_qids(job, coding)
+        how = ClassPublication(job.privacy.k, treatment, job.intervals, ends_of(job, coding), ways)
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
         if unit.adds_up or criteria is None or not criteria.failing(published).any():
@@ -171,11 +169,6 @@ def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) 
         return job.suppression.treatment
     mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
     return "drop" if criteria.failing(mask).any() else "mask"
-
-
-def _style(job: Job) -> Style:
-    as_set = getattr(job.method, "generalisation", "hierarchy") == "set"
-    return Style(job.intervals, "set" if as_set else "hierarchy")
 
 
 def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes, people: tuple[int, int] | None) -> LocalOutcome:
@@ -277,7 +270,7 @@ def _published(given: RecordRewriting, classes: NDArray[np.int32], chunk: Chunk)
 def need_fragments(job: Job, coding: Coding) -> bool:
     """Return whether records must be divided into fragments; raise if promise or memory forbid a run."""
     check_promise(job, coding)
-    check_intervals(coding, generalisations_of_qids(job))
+    check_intervals(coding, generalisations_of_qids(job, coding))
     needed = bytes_of_records(job, coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
     if getattr(job.method, "pool", "join") == "suppress":
