@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.hierarchies.hierarchy import build_hierarchy
-from core.mondrian.fragments import CutTree, Group
+from core.mondrian.fragments import CutTree, Group, tree_of
 from core.mondrian.ranks import axis_of
-from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, tree_of, union_of_domains
+from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, union_of_domains
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import FragmentsError, ReplayError
 from schemas.job.job import Job
@@ -310,7 +310,7 @@ def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, CutTree]:
     cells = load_histogram(HISTOGRAM.result(RootTable.at(table, coding.finest), Merge(counted.parts)), coding, coding.finest, store)
     rows = rows_of_cells(job, coding, cells, *counted, store)
     cutting = cutting_by(job, cutting_of(job, coding), rows)
-    return coding, tree_of(cutting, rows)
+    return coding, tree_of(cutting, rows.codes, rows.weights, rows.unit)
 
 
 def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:
