@@ -48,6 +48,7 @@ from tasks.mondrian import fragments
 from tasks.mondrian.cells import (
     CUTS,
     CutCells,
+    FragmentLosses,
     bytes_of_people,
     bytes_of_rows,
     cutting_by,
@@ -62,7 +63,7 @@ from tasks.mondrian.cells import (
 )
 from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
-from tasks.mondrian.workers import FRAGMENT, FragmentLosses, FragmentReading, FragmentShare
+from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare
 from tasks.records.outcomes import LocalOutcome
 from tasks.source.chunks import ChunkedSource
 from tasks.source.published_columns import shared_columns

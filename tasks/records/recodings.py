@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -59,17 +58,10 @@ from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_undeclared_table
 from tasks.writing.people import Assigned, WrittenPersons
 from tasks.writing.pseudonyms import read_published
-from tasks.writing.rewriting import ChunkPosition, Rewriting, additional_columns, rewrite, write_class_records
+from tasks.writing.rewriting import ChunkPosition, LabelledClasses, Rewriting, additional_columns, rewrite, write_class_records
 
 OF_RECORDS = OF_CELLS | {"cells": "assigned"}
 """The steps of a recoding of single records."""
-
-
-class LabelledClasses(NamedTuple):
-    """Labels of the classes, one row per class in the order of the release, and their sizes."""
-
-    labels: pa.Table
-    sizes: NDArray[np.int64]
 
 
 def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:

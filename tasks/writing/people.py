@@ -25,7 +25,7 @@ from tasks.store.tables import write_undeclared_table
 
 
 class WrittenPersons(NamedTuple):
-    """Artefacts of the persons of each class and of the classes' labels; empty where the job names no person.
+    """Artefacts of the persons and labels of each class; empty where the job names no person.
 
     Attributes:
         people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` …, by kind of column the digest of published values, and
