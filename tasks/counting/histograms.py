@@ -25,7 +25,7 @@ from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, Merge, count_remote_workers, map_step, merge_on_cluster
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, literal, write_parquet
 from tasks.store.files import private_folder
 from tasks.store.keys import StepCode
 from tasks.store.step import FileStep
@@ -213,10 +213,7 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
     statement = merge_sql([literal(str(part)) for part in parts], words)
     with connect(job, spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
-        connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION lz4_raw)")
-        found = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(path))})").fetchone()
-    assert found is not None
-    return int(found[0])
+        return write_parquet(connection, statement, path, "COMPRESSION lz4_raw")
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:

@@ -7,7 +7,6 @@ releases of the same key are joined.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -34,7 +33,7 @@ from tasks.publication.recount_calls import Written, written_at_hand
 from tasks.recount.original import Original, normalised_relation
 from tasks.release.files import file_error, relation_of
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, literal, parquet_sql, quote, write_parquet
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import WrittenPersons
@@ -229,9 +228,8 @@ def store_disclosures(
 def _owners(job: Job, columns: Sequence[str], kept: WrittenPersons, store: Store) -> str:
     people = kept.files(store)
     assert people is not None
-    listed = ", ".join(literal(str(path)) for path in people[0])
     places = [f"link_{job.columns.linking.index(name)}" for name in columns]
-    return pseudonym_owners_sql(f"read_parquet([{listed}])", _expressions(job, columns, places))
+    return pseudonym_owners_sql(parquet_sql(people[0]), _expressions(job, columns, places))
 
 
 def _expressions(job: Job, columns: Sequence[str], read_as: Sequence[str] | None = None) -> list[str]:
@@ -251,8 +249,4 @@ def _others(job: Job, payload: Sequence[str], columns: Sequence[str]) -> list[st
 
 
 def _kept(connection: duckdb.DuckDBPyConnection, statement: str, key: Key, store: Store) -> Artifact:
-    def write(path: Path) -> int:
-        [(rows,)] = connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION uncompressed)").fetchall()
-        return int(rows)
-
-    return store.make(DISCLOSED.name, key, ".parquet", write)
+    return store.make(DISCLOSED.name, key, ".parquet", lambda path: write_parquet(connection, statement, path, "COMPRESSION uncompressed"))

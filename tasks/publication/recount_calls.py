@@ -30,7 +30,7 @@ from tasks.recount.verdict import RecountBasis
 from tasks.release.files import Csv, file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.source.duckdb_objects import register_objects
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, parquet_sql, quote, write_parquet
 from tasks.store.files import file_digest
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
@@ -127,9 +127,7 @@ def _set_apart(
     given = ", ".join(f"{name} AS {quote(column)}" for name, column in zip(names, columns, strict=True))
 
     def write(number: int, path: Path) -> int:
-        selected = f"SELECT {given} FROM apart WHERE share = {number:d}"
-        [(rows,)] = connection.execute(f"COPY ({selected}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
-        return int(rows)
+        return write_parquet(connection, f"SELECT {given} FROM apart WHERE share = {number:d}", path)
 
     return tuple(keep(number, partial(write, number)) for number in range(shares))
 
@@ -137,11 +135,6 @@ def _set_apart(
 def _typed(connection: duckdb.DuckDBPyConnection, statement: str, names: Sequence[str]) -> str:
     described = connection.execute(f"DESCRIBE {statement}").fetchall()
     return ", ".join(f"{name} {dtype}" for name, (_, dtype, *_) in zip(names, described, strict=True))
-
-
-def files_sql(paths: Sequence[Path]) -> str:
-    """Return the SQL relation of the Parquet files that tasks wrote."""
-    return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
 
 
 def counts_to_text(counts: Any) -> str:
@@ -311,12 +304,7 @@ def _answered(connection: duckdb.DuckDBPyConnection, asked: RecountRequest, key:
     _make_tables(connection, asked.tables, store)
     for statement in asked.before:
         connection.execute(statement)
-
-    def write(path: Path) -> int:
-        [(rows,)] = connection.execute(f"COPY ({asked.statement}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
-        return int(rows)
-
-    return store.make(TALLIES.name, key, ".parquet", write)
+    return store.make(TALLIES.name, key, ".parquet", lambda path: write_parquet(connection, asked.statement, path))
 
 
 @contextmanager
@@ -363,7 +351,7 @@ def _make_tables(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Art
 
 
 def _read(store: Store, artifacts: Sequence[Artifact]) -> str:
-    return files_sql([store.path(one) for one in artifacts])
+    return parquet_sql([store.path(one) for one in artifacts])
 
 
 def _keep(store: Store, key: Key, kind: str) -> Keep:

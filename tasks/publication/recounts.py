@@ -42,7 +42,6 @@ from tasks.publication.recount_calls import (
     counts_from_text,
     divide_written_members,
     divide_written_records,
-    files_sql,
     recount_in_one,
     recount_to_text,
     run_requests,
@@ -54,7 +53,7 @@ from tasks.recount.spreads import models_counted, needs_source_values, source_va
 from tasks.recount.verdict import CrossClassCounts, RecountBasis
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, parquet_sql, write_parquet
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact
 from tasks.writing.people import NO_PERSONS, WrittenPersons
@@ -160,18 +159,13 @@ class DistributedRows(ReleaseRows):
     def exported(self, relation: str) -> Artifact:
         """Write a table of the database into the store for tasks to read; return its artefact."""
         store, key = self._tasks.run.store, RECOUNTED.once()
-
-        def write(path: Any) -> int:
-            [(rows,)] = self.connection.execute(f"COPY (FROM {relation}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
-            return int(rows)
-
-        return store.make(TALLIES.name, key, ".parquet", write)
+        return store.make(TALLIES.name, key, ".parquet", lambda path: write_parquet(self.connection, f"FROM {relation}", path))
 
     def _answers(self, label: str, parts: Sequence[tuple[Any, Any]], asked: Sequence[RecountRequest]) -> list[list[Artifact]]:
         return self._tasks.map_calls(run_requests, label, [(*part, asked, self._values) for part in parts])
 
     def _read(self, made: Sequence[Artifact]) -> str:
-        return files_sql([self._tasks.run.store.path(one) for one in made])
+        return parquet_sql([self._tasks.run.store.path(one) for one in made])
 
 
 MOST_SHARES = 64

@@ -44,7 +44,7 @@ from tasks.relational.contents import (
 from tasks.relational.making.writing import ReleasedTables
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, literal, write_parquet
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import KeptRecords
@@ -90,9 +90,7 @@ def _disclosed(given: ShownTables, link: str, path: Path) -> int:
             below = [other for other in tables.values() if name in dict(other.references)]
             connection.execute(row_digests_sql(tables[name], below, salt))
         statement = disclosed_persons_sql(tables[tree.unit], [link])
-        copy = f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION uncompressed)"
-        [(rows,)] = connection.execute(copy).fetchall()
-    return int(rows)
+        return write_parquet(connection, statement, path, "COMPRESSION uncompressed")
 
 
 DISCLOSED_PERSONS = FileStep(
