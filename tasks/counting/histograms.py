@@ -19,7 +19,6 @@ from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_s
 from core.histograms.projections import Bundles, LinearCounting, Projection, SparseProjection
 from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from tasks.counting.chunk_counts import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.engine.calls import Call, groups
@@ -122,7 +121,7 @@ def bundled_histograms(run: Run, given: RootTable, chunk_histograms: Sequence[Ar
 
 def has_given_node(job: Job) -> bool:
     """Return whether a job fixes its node: one that it names, or an earlier release's."""
-    return job.replay is not None or full_domain(job.method).node is not None
+    return job.replay is not None or job.full_domain.node is not None
 
 
 def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:

@@ -27,7 +27,6 @@ from core.units.pairs import Pairs
 from core.units.set_tree import Settled, SetTree, pairs_withheld
 from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import has_given_node
 from tasks.counting.person_cells import pairs_by_share
@@ -77,7 +76,7 @@ class LinkedPeople:
 
 def keeps_linked(job: Job) -> bool:
     """Return whether a job makes k people share each set of classes (``method.linked: keep``)."""
-    return full_domain(job.method).linked == "keep"
+    return job.full_domain.linked == "keep"
 
 
 def best_linked_node(

@@ -18,7 +18,6 @@ from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
 from core.recount.groups import combination_claims
 from schemas.errors.base import JobError, VerificationError, listed
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from schemas.registry.privacy_kinds import PrivacyKind, models_in_job
 from schemas.registry.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
@@ -233,7 +232,7 @@ def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dic
 
 def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
     """Return whether the job allows the manifest's node."""
-    method, node = full_domain(job.method), list(manifest.node or ())
+    method, node = job.full_domain, list(manifest.node or ())
     if list(manifest.levels or {}) != names or list(manifest.tops) != names or len(node) != len(names):
         return False
     within = (method.levels.get(name, [0, level]) for name, level in zip(names, node, strict=True))
@@ -243,7 +242,7 @@ def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
 
 def _spans(job: Job, names: list[str], tops: list[int]) -> list[tuple[int, int]]:
     """Return the least and greatest level that the job allows for each quasi-identifier."""
-    levels = full_domain(job.method).levels
+    levels = job.full_domain.levels
     spans = [levels.get(name, [0, top]) for name, top in zip(names, tops, strict=True)] if len(names) == len(tops) else []
     return [(least, most) for least, most in spans]
 
@@ -269,7 +268,7 @@ def _is_worded(job: Job, optimal: str) -> bool:
         return optimal == NOT_FOR_NODES
     if job.replay is not None:
         return optimal.startswith(f"replay of {job.replay.name}")
-    if full_domain(job.method).node is not None:
+    if job.full_domain.node is not None:
         return optimal.startswith(OWN_NODE)
     return optimal == "certified" or optimal.startswith("best of ")
 
