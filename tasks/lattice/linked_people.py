@@ -92,7 +92,7 @@ def best_linked_node(
         histogram: Histogram of a root below it.
     """
     assert requirements.people is not None
-    shares, most = pairs_by_share(requirements.people, histogram), most_suppressed(job, requirements.records)
+    shares, most = pairs_by_share(requirements.people, histogram), most_suppressed(job, coding.records)
     known: dict[Node, Loss] = {}
 
     def at(node: Node) -> Loss:
@@ -101,7 +101,7 @@ def best_linked_node(
         return known[node]
 
     def allowed(node: Node) -> bool:
-        return at(node).suppressed <= min(most, requirements.records - 1)
+        return at(node).suppressed <= min(most, coding.records - 1)
 
     def dearness(node: Node) -> tuple[int, Node]:
         return at(node).dm_star, node
@@ -109,7 +109,7 @@ def best_linked_node(
     best = search_result.node[: len(coding.hierarchies)]
     taken, axes = has_given_node(job), searched_axes(job, coding)[: len(best)]
     if taken and not allowed(best):
-        raise given_node_error(job, at(best).suppressed, requirements.records, most)
+        raise given_node_error(job, at(best).suppressed, coding.records, most)
     better = at(best).suppressed > search_result.loss.suppressed and not taken
     # The top is one class of all, where everybody has the same set, unless the job leaves it out.
     while not allowed(best):

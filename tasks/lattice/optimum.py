@@ -53,16 +53,13 @@ CACHED_WITH_PERSONS = 2
 
 
 class SearchRequirements(NamedTuple):
-    """What a search must keep: the privacy promise, k, number of records and their persons.
+    """What a search must keep: the privacy promise, and the persons of the records.
 
     Attributes:
-        k: Fewest persons or records of a published class.
-        people: Their persons; None where the job has no person column.
+        people: The persons; None where the job has no person column.
     """
 
     promise: Promise
-    records: int
-    k: int
     people: PersonsOfSource | None = None
 
     def persons_of_cells(self, root: Histogram) -> CellPersons | None:
@@ -93,7 +90,7 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
     """
     memory = memory_for_cells(job)
-    limit, cells = most_suppressed(job, requirements.records), memory // BYTES_PER_CELL
+    limit, cells = most_suppressed(job, coding.records), memory // BYTES_PER_CELL
     method, objective = job.full_domain, job.full_domain.objective
     axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
@@ -113,8 +110,8 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
     examination = Examination(
         axes,
         requirements.promise,
-        requirements.records,
-        requirements.k,
+        coding.records,
+        requirements.promise.k,
         limit,
         objective,
         cells,
@@ -253,9 +250,9 @@ def apply_given_node(job: Job, coding: Coding, requirements: SearchRequirements,
     whose = requirements.selected_persons(histogram, coding.sensitive)
     classes = table_at(histogram, histogram.node, coding.hierarchies, coding.sensitive, whose).classes
     loss = loss_of(classes.records, classes.failing(requirements.promise))
-    most = most_suppressed(job, requirements.records)
+    most = most_suppressed(job, coding.records)
     if loss.suppressed > most:
-        raise given_node_error(job, loss.suppressed, requirements.records, most)
+        raise given_node_error(job, loss.suppressed, coding.records, most)
     nodes = Lattice.allowed(searched_axes(job, coding)).nodes
     return SearchResult(histogram.node, loss, None, nodes, 1, nodes - 1, (histogram.node,))
 

@@ -208,7 +208,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
     whose = count_enough_persons(job, people, counted)
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
-    sought = SearchRequirements(promise, coding.records, job.privacy.k, people)
+    sought = SearchRequirements(promise, people)
     chunks = chunks or ChunkSums(given, parts)
     found = apply_given_node(job, coding, sought, counted) if has_given_node(job) else find_best_node(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.

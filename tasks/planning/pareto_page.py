@@ -82,7 +82,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
         people = PersonsOfSource(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
         count_enough_persons(job, people, histogram)
         promise = promise_of(job, coding)
-        persons = SearchRequirements(promise, coding.records, job.privacy.k, people).persons_of_cells(histogram)
+        persons = SearchRequirements(promise, people).persons_of_cells(histogram)
         prices = prices_of("gcp", coding.hierarchies, coding.domains, len(coding.sensitive))
         cells = memory_for_cells(job) // BYTES_PER_CELL
 
