@@ -269,8 +269,7 @@ def _joined(
 def _column_faults(written: WrittenTables, table: str) -> list[str]:
     """Return a fault if a table's files do not have the job's published columns in order."""
     spec = written.job.tables[table]
-    linking = dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)])
-    before = [*linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
+    before = [*spec.linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
 
     def fits(names: Sequence[str]) -> bool:
         others = names[len(before) :]

@@ -75,8 +75,7 @@ class ShownTables:
     def table(self, name: str) -> ShownTable:
         """Return a table as SQL names, with all columns that it publishes."""
         spec = self.job.tables[name]
-        linking = {*spec.key, *(column for columns in spec.referring.values() for column in columns)}
-        known = linking | {qid.name for qid in spec.columns.quasi_identifiers}
+        known = {*spec.linking, *(qid.name for qid in spec.columns.quasi_identifiers)}
         others = [column for column in pq.read_schema(self.files[name][0]).names if column not in known]
         return shown_table(self.job, name, self.files[name], others)
 
