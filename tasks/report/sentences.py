@@ -238,18 +238,18 @@ def _uncompared(manifest: Manifest) -> list[str]:
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
-    """Return all warnings of a run, those on attacks and untreated columns first."""
+    """Return all warnings of a run: on attacks, untreated columns and repeating identifiers first."""
     # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
-    first = [one for one in (attack_warning(manifest), untreated_warning(manifest)) if one]
+    first = [one for one in (attack_warning(manifest), untreated_warning(manifest), UnitWording.of_release(manifest).warning()) if one]
     told = [*passthrough_warnings(manifest.passthrough, manifest.published)]
     if joint := composition_warning(manifest):
         told.append(joint)
     if manifest.asked.tries_next:
         told.append(TRIED_NEXT)
-    return [*first, *repeat_warnings(manifest), *(copies if equal else []), *empty_column_warnings(manifest), *told]
+    return [*first, *(copies if equal else []), *empty_column_warnings(manifest), *told]
 
 
 def empty_column_warnings(manifest: Manifest) -> list[str]:
@@ -260,12 +260,6 @@ def empty_column_warnings(manifest: Manifest) -> list[str]:
         for name, one in found.items()
         if one is not None and one.values == 0
     ]
-
-
-def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:
-    """Return the warning, if any, that identifiers repeat although k counts records; at most one."""
-    said = UnitWording.of_release(manifest).warning()
-    return (said,) if said else ()
 
 
 COMPOSITION = "Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008"
