@@ -217,7 +217,6 @@ class LinearCounting:
 
     Args:
         fine: Node of what is added.
-        node: The node.
         hierarchies: One per axis; those after the node's are left out of account.
         most: How many distinct cells are asked about; eight marks, a byte, are kept for each.
         shares: Into how many shares the marks are divided, a power of two. One of them is held at a time, and each takes a reading of its

@@ -232,7 +232,6 @@ def merge_on_cluster(
     """Merge chunk tables on cluster workers to at most ``FAN``; return them unchanged without a cluster.
 
     Args:
-        run: The run.
         step: Merges some tables, of chunks or bundles, into one.
         given: What every call gets.
         parts: The tables.

@@ -48,7 +48,6 @@ class RecodingWithLosses(NamedTuple):
     """A recoding with its losses, NCP per QID, suppressed records and the reasons for suppression.
 
     Attributes:
-        recoding: The recoding.
         suppressed: Records that are dropped or masked, and how many of them are ``masked``.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.

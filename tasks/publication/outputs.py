@@ -262,7 +262,6 @@ class Delivery(FrozenModel):
     """Manifest entries of data files that a task uploaded, and their column types for CSV.
 
     Attributes:
-        files: The files.
         types: DuckDB's types of their columns, where the format has none.
     """
 

@@ -92,8 +92,6 @@ def divide_members(
     several shares.
 
     Args:
-        connection: The database.
-        job: The job.
         people: Where they are, or a part of them, with all classes.
         keep: Returns what keeps tables of a kind.
         first: Whether what the classes publish is set apart too; another part's task does it where it is not.

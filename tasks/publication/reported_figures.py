@@ -51,7 +51,6 @@ def reported_loss(
     class holds of it. ``dm_all`` is told where nothing is suppressed, and is ``dm`` then.
 
     Args:
-        job: The job.
         losses: Losses as they were measured where classes were made.
         recount: Of the data files.
         suppressed_records: Records that are dropped or masked.

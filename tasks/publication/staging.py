@@ -49,7 +49,6 @@ def complete_staging(
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
     Args:
-        job: The job.
         staging: Where they go.
         manifest: Of the release, without them.
         recount: What was counted in its data files.

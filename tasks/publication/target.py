@@ -63,7 +63,6 @@ class Target:
         """Return a published release's manifest and name it in ``CURRENT``, None if absent; raise if altered.
 
         Args:
-            release: Its id.
             run: The run, which raises too if its job or policy would refuse to publish the release now.
         """
         return self.recall_by(release, run, manifest_of, unaltered_manifest)
@@ -74,7 +73,6 @@ class Target:
         """Return a published manifest and name it in ``CURRENT``; None if absent; raise if files are missing.
 
         Args:
-            release: Its id.
             run: The run, which raises too if its job or policy would refuse to publish the release now.
             read: Reads the manifest that a store has; the address is for messages.
             here: Reads that of a release in a folder.
@@ -131,7 +129,6 @@ class Target:
 
         Args:
             staging: Has report, manifest and, where there is a key, signature.
-            release: Its id.
             work: The work, while it is held; asked whether it is before the manifest is put.
             files: Data files that were recounted in staging; those of ``write_data`` are in their place.
         """
@@ -163,7 +160,6 @@ class Target:
         """Do nothing around the block: staging goes at the run's end; a bucket's target removes files.
 
         Args:
-            release: Its id.
             work: The work, while it is held. Where another run has taken over, these may be its files by now: they stay.
         """
         # In a folder, each run removes its staging folder at its end.
@@ -347,11 +343,7 @@ class Publication:
 
 @contextmanager
 def publication_errors(release: str) -> Iterator[Publication]:
-    """Yield a ``Publication``; once its ``undone`` is set, raise errors as ``AfterPublicationError``.
-
-    Args:
-        release: Its id.
-    """
+    """Yield a ``Publication``; once its ``undone`` is set, raise errors as ``AfterPublicationError``."""
     publication = Publication()
     try:
         yield publication

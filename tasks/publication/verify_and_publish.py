@@ -103,7 +103,6 @@ def verify_and_publish(
     """Write data files, recount and publish them; return the release; raise and withdraw if refused.
 
     Args:
-        run: The run.
         source: What they were made of; it must be unchanged.
         files: Data files in the order of the release.
         describe: Makes the manifest of the staged files and their recount.

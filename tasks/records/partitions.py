@@ -58,7 +58,6 @@ def partition_by_method(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
     """Return the classes of records by the job's method; raise ``TypeError`` for one on cells.
 
     Args:
-        job: The job.
         codes: Shape (n, QIDs), in the order that decides ties; n ≥ k.
         coding: Domains and hierarchies.
         unit: The unit that k counts; there are at least k of it.

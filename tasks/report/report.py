@@ -211,7 +211,6 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     """Verify data files by manifest and recount; return the report, rebuilt in memory; raise on faults.
 
     Args:
-        release: The release folder.
         job: Raises unless the release is of this job.
     """
     files, manifest = data_files(release), read_manifest(release)

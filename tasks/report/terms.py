@@ -98,7 +98,6 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
     """Return the settings of a job that its manifest publishes.
 
     Args:
-        job: The job.
         node: The level of each QID that is published; None where every class has labels of its own.
         tops: The last level of each QID.
     """

@@ -170,7 +170,6 @@ def interruptible(call: Callable[[], Any], cancel: Callable[[], None], *closing:
     A driver heeds no signal, so it works on a thread of its own.
 
     Args:
-        call: The call.
         cancel: Ends what the database works on.
         *closing: What closes what the call uses. If a server does not react, it is left open.
     """

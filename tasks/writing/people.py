@@ -63,9 +63,7 @@ def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> i
 
     Args:
         job: Names the person and sensitive columns.
-        chunk: The chunk.
         assigned: The classes of the chunk's records, and their additional columns.
-        path: The file to write.
     """
     classes, beside = assigned
     return write_undeclared_table(people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside), path)
@@ -151,7 +149,6 @@ def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], d
     """Write each record's class and digests of a fragment to Parquet; return the number of records.
 
     Args:
-        path: The file to write.
         first: Offset that makes class numbers unique over all fragments.
         classes: Shape (n,), negative for records that are not released.
         digests: n rows of digests, as ``record_digest_table`` of ``tasks.counting.contents`` has them.

@@ -105,7 +105,6 @@ def write_class_records(
     """Write records of given classes as a run, masked ones without pseudonyms; return their number.
 
     Args:
-        path: The file.
         job: Says whether suppressed records are masked.
         source: Gives the published columns.
         labels: The labels of each class.
