@@ -86,9 +86,6 @@ class Bundles:
         Args:
             of_qids: Per QID, shape (groups,).
             chosen_bundles: Of the bundles that are asked about; all if left out.
-
-        Returns:
-            The starts and the weights.
         """
         tables = []
         flat = [bundle for bundles in self._bundles for bundle in bundles]

@@ -176,8 +176,6 @@ def union_of_domains(one: Domain, other: Domain) -> Domain:
 def ranks_of_new_values(old: Domain, old_axis: CutAxis, new: Domain, both: Domain, axis: CutAxis) -> NDArray[np.int64]:
     """Return each new value's rank on an old axis, that of the nearest old one before it; -1 for none.
 
-    A value that the old domain lacks gets the rank of the nearest old value before it.
-
     Args:
         old: The domain in whose ranks the cuts were made.
         old_axis: Its axis.

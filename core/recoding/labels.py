@@ -269,9 +269,6 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
     Args:
         codes: Shape (n,), the code of each record.
         sets: The records of each class.
-
-    Returns:
-        Shape (classes,).
     """
     levels = np.zeros(len(sets.starts), np.int64)
     for groups in hierarchy.groups[:-1]:

@@ -212,9 +212,6 @@ def uncut_classes_advice(size: float, k: int, sampled: int | None = None) -> str
         size: Mean size of the class of a record.
         k: The k of the job.
         sampled: Number of sampled records; None if all records were used.
-
-    Returns:
-        None where classes are not far larger than k.
     """
     if size < MANY_TIMES * 2 * k:
         return None

@@ -201,10 +201,7 @@ def _distinct(manifest: Manifest, name: str) -> int | None:
 
 
 def date_text(created: str | None) -> str:
-    """Return an ISO timestamp in words and UTC; unchanged if it is none, empty for None.
-
-    A text that is no timestamp is returned as it is.
-    """
+    """Return an ISO timestamp in words and UTC; unchanged if it is none, empty for None."""
     try:
         moment = datetime.fromisoformat(created).astimezone(UTC) if created else None
     except ValueError:
