@@ -38,7 +38,7 @@ from core.histograms.histogram import Histogram, count_cells
 from core.lattice.search import Search
 from core.mondrian.ranks import axis_of
 from core.privacy.promise import Promise
-from core.recoding.labels import Style, gcp_of_class_values
+from core.recoding.labels import gcp_of_class_values
 from core.recoding.release_order import canonical_record_order
 from core.units.losses import c_avg, certainty_penalty, dm
 from schemas.job.columns import QuasiIdentifier
@@ -110,7 +110,7 @@ def labelled(table: Table, k: int, classes: NDArray[np.int32], started: float) -
 
     DM and C_avg are those of the algorithm's partitions; labels and sets are the published ones.
     """
-    recoded = recode_records(table.codes, classes, table.domains, table.hierarchies, ClassPublication(k, style=Style()))
+    recoded = recode_records(table.codes, classes, table.domains, table.hierarchies, ClassPublication(k))
     spent = time.process_time() - started
     loss = recoded.loss
     return loss["dm_partitions"], loss["c_avg_partitions"], loss["gcp"], loss["gcp_held"], recoded.suppressed, spent

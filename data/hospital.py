@@ -40,9 +40,6 @@ def make_hospital(out: Path, rows: int, files: int | None = None, seed: int = 0)
         files: Number of files of each table; by default one per million rows of it.
         seed: 0 or greater; the same seed and number of persons give the same rows.
 
-    Returns:
-        The paths of all files.
-
     Raises:
         ValueError: an argument is out of range, or a folder holds other files.
     """

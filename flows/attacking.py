@@ -111,7 +111,6 @@ def attacked_tables(job: TablesJob, release: Path) -> AttackOutcome:
 
     Args:
         job: The job that made it.
-        release: The folder.
 
     Raises:
         SkaldError: the release does not verify, or something cannot be read.

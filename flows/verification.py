@@ -100,7 +100,6 @@ def verified_tables(job: TablesJob | None, release: Path, key: bytes | None = No
 
     Args:
         job: The job whose promise is checked, if it is at hand.
-        release: The folder.
         key: The public key that must have signed it.
         location: Folder or address as it was given; empty for the folder itself.
 

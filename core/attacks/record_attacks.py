@@ -178,7 +178,6 @@ def right_links(release: AttackedRelease, people: AttackedPeople, fits: Fits, ra
     """Count the people for whom a record drawn at random from the fitting classes is their own.
 
     Args:
-        release: The release.
         people: Shape (p,); who is not in it is never found.
         fits: Shape (p, c), the classes that fit.
         random: Draws.

@@ -159,8 +159,6 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
 def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) -> int:
     """Return the distance of two points, in units of 2^-20 of one QID, or 2^-40 where squared.
 
-    A squared distance is in units of 2^-40.
-
     Args:
         first: Shape (n, QIDs).
         second: Shape (n', QIDs).

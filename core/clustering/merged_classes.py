@@ -11,7 +11,7 @@ no more than the class does, for a node is not even tried where a refusal would 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +29,9 @@ from core.privacy.promise import Promise
 from core.privacy.refusals import disclosing_refusals
 from core.recoding.classes import QidLabels, Sets, records_by_class
 from core.recoding.ends import Ends
-from core.recoding.labels import SUPPRESSED_VALUE, Style, label_qid, same_labels
+from core.recoding.labels import SUPPRESSED_VALUE, same_labels
 from core.recoding.prices import generalise
-from core.recoding.recoding import SUPPRESSED, Treatment
+from core.recoding.recoding import SUPPRESSED, Intervals, Treatment
 from core.units.class_table import ClassTable
 from core.units.losses import c_avg, dm, sum_of_squares
 from core.units.persons import EVERY_RECORD
@@ -70,14 +70,14 @@ class ClassPublication:
     Attributes:
         k: Least number of records of a class, a mask included.
         treatment: ``drop`` or ``mask`` for suppressed records.
-        style: How labels are written.
+        intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
         ends: Where ranges of each QID may end, None for the values of a class; empty where that goes for all.
-        ways: How each QID is published, None for the usual way; empty where the style goes for all.
+        ways: How each QID is published, None for the usual way; empty where that goes for all.
     """
 
     k: int
     treatment: Treatment = "drop"
-    style: Style = field(default_factory=Style)
+    intervals: Intervals = "text"
     ends: tuple[Ends | None, ...] = ()
     ways: tuple[Generalisation | None, ...] = ()
 
@@ -107,15 +107,9 @@ def recode_records(
     sets = Sets.of(classes)
 
     def labelled(qid: int) -> QidLabels:
-        ends, codes, domain, hierarchy = (
-            publication.ends[qid] if publication.ends else None,
-            records[:, qid],
-            domains[qid],
-            hierarchies[qid],
-        )
-        if publication.ways:
-            return generalise(publication.ways[qid], codes, sets, domain, hierarchy, publication.style.intervals, ends)
-        return label_qid(codes, sets, domain, hierarchy, publication.style, least, ends)
+        way = publication.ways[qid] if publication.ways else None
+        ends = publication.ends[qid] if publication.ends else None
+        return generalise(way, records[:, qid], sets, domains[qid], hierarchies[qid], publication.intervals, ends, least)
 
     found = each_in_parallel(labelled, range(len(domains)), AT_A_TIME)
     # Who reads a release cannot tell classes of the same labels apart.

@@ -67,9 +67,6 @@ def radix_sort(numbers: NDArray[Any], other: NDArray[Any], low: int, passes: int
         other: Shape (n,), room for as many.
         low: The lowest bit that is looked at.
         passes: How many digits are looked at from there.
-
-    Returns:
-        Whether the sorted numbers are in ``other``.
     """
     size, mask = numbers.shape[0], (1 << DIGIT) - 1
     places = np.zeros((passes, 1 << DIGIT), np.int64)
@@ -105,9 +102,6 @@ def insertion_sort_order(order: NDArray[np.intp], numbers: NDArray[Any], most_st
         order: Shape (n,), written to.
         numbers: Shape (n,).
         most_steps: Steps of a place past another one.
-
-    Returns:
-        Whether the numbers are in order.
     """
     for row in range(1, order.shape[0]):
         place, mine = row, order[row]

@@ -146,10 +146,7 @@ def _written(hierarchy: Hierarchy, level: int) -> list[list[str | None]]:
 
 
 def bound_texts(low: pa.Array, high: pa.Array) -> pa.Array:
-    """Join two text bounds to one label with a bar between; an open bound is empty, two give null.
-
-    Two open bounds give null.
-    """
+    """Join two text bounds to one label with a bar between; an open bound is empty, two give null."""
     both = pc.and_(low.is_null(), high.is_null())
     return pc.if_else(both, pa.scalar(None, pa.string()), pc.binary_join_element_wise(pc.fill_null(low, ""), pc.fill_null(high, ""), BOUND))
 

@@ -88,22 +88,29 @@ def positions_of_finer_cells(
     return positions_among(coarse.words, words, packing.product)
 
 
+def group_weights(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
+    """Return what each finer group adds to a coarser cell's mixed-radix number: an array per QID.
+
+    Args:
+        fine: The finer node, which may have further axes.
+        node: The coarser one.
+        packing: Of its cells, to a word of which a QID adds.
+        hierarchies: One per QID.
+    """
+    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=False)]
+    return [groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)]
+
+
 def radix_weights(
     fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where each QID's weights start, and each finer group's radix weight in coarser cell numbers.
 
-    The first array has the start of each QID in the second one, which has the weights of all QIDs in a row.
-
-    Args:
-        fine: The finer node, which may have further axes.
-        node: Level of each QID.
-        packing: Of the node.
-        hierarchies: One per QID.
+    The first array has the start of each QID in the second one, which has the weights of all QIDs in a row. Arguments are those of
+    ``group_weights``.
     """
-    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=False)]
-    starts = np.cumsum([0, *map(len, maps[:-1])], dtype=np.int64)
-    return starts, np.concatenate([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
+    each = group_weights(fine, node, packing, hierarchies)
+    return np.cumsum([0, *map(len, each[:-1])], dtype=np.int64), np.concatenate(each)
 
 
 def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[PackedWords, NDArray[np.int64]]:

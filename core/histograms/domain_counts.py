@@ -7,7 +7,7 @@ III.B.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -200,16 +200,6 @@ def _summed(counts: pa.Table) -> pa.Table:
     return counts.group_by("value", use_threads=False).aggregate([("count", "sum")]).rename_columns(["value", "count"])
 
 
-class _Sum(Protocol):
-    """Sum of the value counts of one QID."""
-
-    def put(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
-        """Add distinct values and their counts to the sum."""
-
-    def result(self) -> QidValueCounts:
-        """Return all values added, ascending, and their counts."""
-
-
 class _OfKeys:
     """Sum of the counts of values that are integers or can be mapped to integers."""
 
@@ -277,7 +267,7 @@ class DomainCounter:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = tuple(types)
-        self._sums: list[_Sum] = [_OfKeys(dtype) if is_sortable(dtype) else _OfValues(dtype) for dtype in types]
+        self._sums: list[_OfKeys | _OfValues] = [_OfKeys(dtype) if is_sortable(dtype) else _OfValues(dtype) for dtype in types]
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count the values of one batch whose columns are the QIDs in job order."""

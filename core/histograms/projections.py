@@ -15,7 +15,7 @@ from core.columns.data_parallel import LEAST_ROWS, parts_in_parallel
 from core.columns.domains import Node
 from core.columns.kernels import Codes, add_cells, mark_cells, number_cells, occupied, unpack_cells
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import packing_of
+from core.histograms.cells import group_weights, packing_of
 from core.histograms.histogram import COMPACT_KEYS, Histogram, count_cells, merge_parts
 from core.histograms.kernels import tally_runs
 
@@ -86,9 +86,6 @@ class Bundles:
         Args:
             of_qids: Per QID, shape (groups,).
             chosen_bundles: Of the bundles that are asked about; all if left out.
-
-        Returns:
-            The starts and the weights.
         """
         tables = []
         flat = [bundle for bundles in self._bundles for bundle in bundles]
@@ -101,21 +98,6 @@ class Bundles:
         return np.cumsum([0, *map(len, tables[:-1])], dtype=np.int64), np.concatenate(tables)
 
 
-def group_weights(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
-    """Return what each finer group adds to a coarser cell's mixed-radix number: an array per QID.
-
-    One array per QID.
-
-    Args:
-        fine: The finer node.
-        node: The coarser one.
-        packing: Of its cells, to a word of which a QID adds.
-        hierarchies: One per QID.
-    """
-    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
-    return [groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)]
-
-
 class GroupWeights:
     """The radix weights of groups, as tables for bundles of QIDs.
 
@@ -126,11 +108,6 @@ class GroupWeights:
     def __init__(self, of_qids: Sequence[NDArray[np.int64]]) -> None:
         self._of_qids = of_qids
         self._of: tuple[Bundles, tuple[NDArray[np.int64], NDArray[np.int64]]] | None = None
-
-    @classmethod
-    def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> GroupWeights:
-        """Build the table of what each group of a finer node adds to a coarser cell's mixed-radix number."""
-        return cls(group_weights(fine, node, packing, hierarchies))
 
     def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where each bundle's weights start, and the radix weights of all bundle codes in one array."""
@@ -152,7 +129,7 @@ class Projection:
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], records: int) -> None:
         self._node, self._packing = node, packing_of(node, hierarchies)
-        self._worth = GroupWeights.at(fine, node, self._packing, hierarchies)
+        self._worth = GroupWeights(group_weights(fine, node, self._packing, hierarchies))
         # No cell holds more than all records: half the width is half the memory of what is largest here.
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
@@ -220,7 +197,7 @@ class ProjectedCells:
     """
 
     def __init__(self, fine: Node, coarse: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
-        self._worth = GroupWeights.at(fine, coarse.node, coarse.packing, hierarchies)
+        self._worth = GroupWeights(group_weights(fine, coarse.node, coarse.packing, hierarchies))
         self._find = finder_of_known_cells(coarse.words[0], coarse.packing.product)
 
     def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
@@ -237,7 +214,6 @@ class LinearCounting:
 
     Args:
         fine: Node of what is added.
-        node: The node.
         hierarchies: One per axis; those after the node's are left out of account.
         most: How many distinct cells are asked about; eight marks, a byte, are kept for each.
         shares: Into how many shares the marks are divided, a power of two. One of them is held at a time, and each takes a reading of its

@@ -16,10 +16,20 @@ from core.columns.data_parallel import parts_in_parallel
 from core.columns.domains import Node
 from core.columns.kernels import Counts, add_numbers, number_cells, occupied, sum_equal_cells
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.cells import Cells, dense_cell_sums, fits_array, hash_table, narrow_counts, number_coarser, packing_of, summed_cells
+from core.histograms.cells import (
+    Cells,
+    dense_cell_sums,
+    fits_array,
+    group_weights,
+    hash_table,
+    narrow_counts,
+    number_coarser,
+    packing_of,
+    summed_cells,
+)
 from core.histograms.histogram import Histogram, count_cells
 from core.histograms.kernels import fold_axis, fold_last, occupied_counts
-from core.histograms.projections import Bundles, group_weights
+from core.histograms.projections import Bundles
 from core.histograms.rollups import Decided, RollUps, pays_to_cache
 
 LAST_AXIS = 3

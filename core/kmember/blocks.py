@@ -102,7 +102,6 @@ def _swapped(records: CodedRecords, prices: Prices, classes: Classes, row: int, 
         prices: What labels cost.
         classes: Of the block.
         row: One record.
-        other: The other.
         saved: What the class of the first saves without it.
         least: What must be gained.
     """

@@ -39,7 +39,6 @@ def price_values(set_labels: SetLabels, at: int, before: int, records: CodedReco
     """Fill column ``to`` of ``costs`` with a set label's price after adding each value of the block.
 
     Args:
-        set_labels: Some set labels.
         at: Which of them.
         before: Another one, whose costs stand there now: columns that are as they were are left alone.
         costs: Shape (values, m), int32.
@@ -98,7 +97,6 @@ def _price_labels(
     Args:
         terms: As `Prices` has them.
         numbers: As `Prices` has them.
-        column: The column.
         low: The lowest place of the set label; of a core it may be above the highest.
         high: The highest.
         places: The places of all values of the block.

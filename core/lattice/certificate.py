@@ -102,9 +102,6 @@ class Examination:
             first: Histogram of the first root.
             count: Counts the histograms of further roots, in the order given.
             has_too_many_cells: Returns for each node whether it surely has more than so many occupied cells.
-
-        Returns:
-            None if no node passes.
         """
         for histogram in self._histograms(first, count, has_too_many_cells):
             search = self._search_above(histogram)

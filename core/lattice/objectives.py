@@ -280,8 +280,6 @@ WEIGHTED = "weighted"
 def named_objective_value(name: str, value: float, value_count: int, prices: LevelPrices | None) -> dict[str, float]:
     """Return ``{objective: a node's cost per record and QID}``; empty if every release reports it.
 
-    Empty for objectives that every release reports anyway.
-
     Args:
         value_count: Records times QIDs.
         prices: Of the objective, if it has any; with weights their mean is returned, under a name of its own.

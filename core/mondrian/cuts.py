@@ -50,9 +50,6 @@ def median_cut(
     In mode STRICT, where the cut at the median is not allowed, the cut just below the median value is tried.
 
     Args:
-        rows: All rows.
-        bounds: First row of the node and one past its last.
-        qid: The QID.
         size: How many ranks ``room.values`` and ``room.sums`` hold for it.
         weight: Records of the node.
         mode: STRICT, MEDIAN (never below the median value) or RELAXED (rows of the median value are shared out, so that halves are even).
@@ -164,8 +161,6 @@ def cut_of(
     """Return the cut of a node, or NO_CUT where none is allowed or a refused cut ends it.
 
     Args:
-        rows: All rows.
-        bounds: First row of the node and one past its last.
         scale: What spans are relative to.
         score: What chooses the QID.
         mode: STRICT, MEDIAN or RELAXED.

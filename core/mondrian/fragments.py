@@ -8,7 +8,7 @@ It is a leaf of a tree of cuts, or several leaves where one would be too thin by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf, log2
 from typing import Any
 
@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from core.columns.coding import PackedWords
 from core.compiling.compiled import compiler
 from core.mondrian.cuts import cut_of
-from core.mondrian.partition import MODES, SCORES, Rules, prices_for, room_for
+from core.mondrian.partition import MODES, SCORES, Rules, persons_by_row, prices_for, room_for
 from core.mondrian.ranks import axes_scale, scale_of_fragment
 from core.mondrian.recoding import Cutting
-from core.mondrian.rows import ALL_TIES, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, split, whole, with_doubled_rows
+from core.mondrian.rows import NO_CUT, CutBuffers, CutPrices, CutScale, Numbers, PersonsByRow, Rows, split, whole, with_doubled_rows
 from core.privacy.kernels import MODULES, Demands, is_compiled
 from core.privacy.promise import Promise
 from core.units.digests import mixed_numbers
+from core.units.persons import EVERY_RECORD
+from core.units.unit import Unit
 
 
 def sample_mask(words: PackedWords, share: float, seed: int) -> NDArray[np.bool_]:
@@ -61,24 +63,37 @@ def cut_tree(
     people: PersonsByRow | None,
     room: CutBuffers,
     prices: CutPrices | None,
+    depth: int,
+    share: float,
+    most_records: float,
 ) -> Numbers:
     """Cut nodes until no cut is allowed or a refusal ends it, reordering ``rows``; return the cut tree.
 
     The cuts are those of ``core.mondrian.cuts.cut_all``. A cut that breaks ``demands`` is followed by the next best; one that breaks
     ``stop_demands`` ends the node.
 
+    Args:
+        depth: How many cuts nest; deeper ones are made only of nodes that hold too much.
+        share: Share of all records that those of the rows are.
+        most_records: Of all records, how many a node so deep may hold.
+
     Returns:
         Shape (nodes, 3): the QID that a node is cut by or LEAF, the greatest rank that goes left, and the left child, after which comes the
         right one; of a leaf its number, from left to right. The root is node 0.
     """
     nodes = np.empty((1024, 3), np.int64)
-    stack = np.empty((1024, 3), np.int64)
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, rows.ranks.shape[0], 0
-    depth, leaves, size = whole(1), whole(0), whole(1)
-    while depth:
-        depth -= 1
-        first, end, at = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        cut = cut_of(rows, (first, end), scale, score, mode, k, demands, stop_demands, people, room, prices)
+    stack = np.empty((1024, 4), np.int64)
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, rows.ranks.shape[0], 0, 0
+    waiting, leaves, size = whole(1), whole(0), whole(1)
+    while waiting:
+        waiting -= 1
+        first, end, at, level = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3]
+        weight = whole(0)
+        for row in range(first, end):
+            weight += rows.weights[row]
+        cut = NO_CUT
+        if level < depth or weight / share > most_records:
+            cut = cut_of(rows, (first, end), scale, score, mode, k, demands, stop_demands, people, room, prices)
         if cut[0] < 0:
             nodes[at, 0], nodes[at, 1], nodes[at, 2] = LEAF, 0, leaves
             leaves += 1
@@ -87,11 +102,11 @@ def cut_tree(
         nodes[at, 0], nodes[at, 1], nodes[at, 2] = cut[0], cut[1], size
         if size + 2 > nodes.shape[0]:
             nodes = with_doubled_rows(nodes)
-        if depth + 2 > stack.shape[0]:
+        if waiting + 2 > stack.shape[0]:
             stack = with_doubled_rows(stack)
-        stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle, end, size + 1
-        stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = first, middle, size
-        depth += 2
+        stack[waiting, 0], stack[waiting, 1], stack[waiting, 2], stack[waiting, 3] = middle, end, size + 1, level + 1
+        stack[waiting + 1, 0], stack[waiting + 1, 1], stack[waiting + 1, 2], stack[waiting + 1, 3] = first, middle, size, level + 1
+        waiting += 2
         size += 2
     return nodes[:size].copy()
 
@@ -147,31 +162,35 @@ class CutTree:
         return found
 
 
-@dataclass
-class _Node:
-    """Node of a cut tree that is still being built."""
+def tree_of(
+    cutting: Cutting,
+    codes: NDArray[Any],
+    weights: NDArray[np.int64],
+    unit: Unit = EVERY_RECORD,
+    *,
+    depth: int = 0,
+    share: float = 1.0,
+    most_records: float = 0.0,
+) -> CutTree:
+    """Return the tree of the cuts that ``Cutting.cut`` makes of rows; the inputs stay as they are.
 
-    qid: int = LEAF
-    rank: int = 0
-    halves: tuple[_Node, _Node] | None = None
-
-    def leaves(self) -> list[_Node]:
-        """Return the leaves below the node, from left to right."""
-        return [leaf for half in self.halves for leaf in half.leaves()] if self.halves else [self]
-
-
-def _tree(root: _Node) -> CutTree:
-    """Build the array form of a cut tree from its root node.
-
-    Nodes are numbered level by level, leaves from left to right.
+    Args:
+        cutting: How.
+        codes: Shape (rows, QIDs and sensitive columns of the rules).
+        weights: Shape (rows,), records per row.
+        unit: Whose these are, for rules that are of persons.
+        depth: As of ``cut_tree``, like ``share`` and ``most_records``; every cut is made if these are left out.
     """
-    order, numbers = [root], {id(leaf): number for number, leaf in enumerate(root.leaves())}
-    places: list[tuple[int, int, int]] = []
-    for node in order:
-        places.append((node.qid, node.rank, len(order) if node.halves else numbers[id(node)]))
-        order.extend(node.halves or ())
-    qids, ranks, lefts = zip(*places, strict=True)
-    return CutTree(qids, ranks, lefts)
+    axes, rules, ranks = cutting.axes, cutting.rules, cutting.ranks(codes)
+    sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
+    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
+    scale = scale_of_fragment(axes, ranks) if cutting.of_fragment else axes_scale(axes)
+    prices = prices_for(axes, len(codes), cutting.label_prices_of_cuts) if cutting.score == "ncp" else None
+    demands, whose = rules.demands, persons_by_row(unit, sensitive)
+    how = SCORES[cutting.score], MODES[cutting.mode], demands.k, *rules.kernel_demands
+    nodes = cut_tree(rows, scale, *how, whose, room_for(axes, demands), prices, depth, float(share), float(most_records))
+    qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
+    return CutTree(qids, cuts, lefts)
 
 
 def cut_tree_by_mondrian(
@@ -190,32 +209,11 @@ def cut_tree_by_mondrian(
             as far as kernels know them.
         most_records: Most records of a fragment, estimated from the sample.
     """
-    depth = ceil(log2(count))
-    ranks = cutting.ranks(codes)
     whole = share >= 1 and is_compiled(cutting.rules.promise)
     rules = cutting.rules if whole else Rules(Promise(max(int(cutting.rules.promise.k * share), 1)))
-    sensitive = codes[:, len(cutting.axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
-    # Cuts swap rows where they stand; the sample is still the caller's.
-    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
-    scale = scale_of_fragment(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
-    demands = rules.demands
-    room = room_for(cutting.axes, demands)
-    prices = prices_for(cutting.axes, len(codes), cutting.label_prices_of_cuts) if cutting.score == "ncp" else None
     # Fragments keep equal values together, so that conditions tell a record's fragment.
-    mode = MODES["strict" if cutting.mode == "relaxed" else cutting.mode]
-    root = _Node()
-    stack = [(root, 0, len(codes), 0)]
-    while stack:
-        node, first, end, level = stack.pop()
-        if level >= depth and int(rows.weights[first:end].sum()) / share <= most_records:
-            continue
-        qid, rank, _ = cut_of(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, *rules.kernel_demands, None, room, prices)
-        if qid < 0:
-            continue
-        middle = split(rows, (first, end), (qid, rank, ALL_TIES), room)
-        node.qid, node.rank, node.halves = int(qid), int(rank), (_Node(), _Node())
-        stack += [(node.halves[1], middle, end, level + 1), (node.halves[0], first, middle, level + 1)]
-    return _tree(root)
+    cutting = replace(cutting, rules=rules, mode="strict" if cutting.mode == "relaxed" else cutting.mode)
+    return tree_of(cutting, codes, weights, depth=ceil(log2(count)), share=share, most_records=most_records)
 
 
 def cut_tree_by_quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> CutTree:
@@ -232,21 +230,25 @@ def cut_tree_by_quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArra
         count: How many fragments are wanted.
     """
     if not len(codes):
-        return _tree(_Node())
+        return _balanced(0, [])
     qid = max(range(len(cutting.axes)), key=lambda position: (cutting.axes[position].size, -position))
     size = cutting.axes[qid].size
     sums = np.bincount(cutting.axes[qid].ranks[codes[:, qid]], weights=weights, minlength=size).cumsum()
     found = {int(np.searchsorted(sums, sums[-1] * part / count)) for part in range(1, count)}
     # A cut above the greatest rank would leave a fragment of nothing.
-    return _tree(_balanced(qid, sorted(rank for rank in found if rank < size - 1)))
+    return _balanced(qid, sorted(rank for rank in found if rank < size - 1))
 
 
-def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
-    """Build a balanced tree of cuts of one QID at given ranks."""
-    if not ranks:
-        return _Node()
-    middle = len(ranks) // 2
-    return _Node(qid, ranks[middle], (_balanced(qid, ranks[:middle]), _balanced(qid, ranks[middle + 1 :])))
+def _balanced(qid: int, ranks: Sequence[int]) -> CutTree:
+    """Build a balanced tree of cuts of one QID at given ranks, ascending."""
+    spans, nodes = [(0, len(ranks))], list[tuple[int, int, int]]()
+    for first, end in spans:
+        middle = (first + end) // 2
+        # A leaf has as many leaves on its left as there are cuts.
+        nodes.append((qid, ranks[middle], len(spans)) if first < end else (LEAF, 0, first))
+        spans += [(first, middle), (middle + 1, end)] if first < end else []
+    qids, cuts, lefts = zip(*nodes, strict=True)
+    return CutTree(qids, cuts, lefts)
 
 
 def merge_thin(tree: CutTree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:

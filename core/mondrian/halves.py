@@ -29,8 +29,6 @@ def is_allowed_cut(
     """Return whether both halves of a cut have k units and keep what a privacy model demands, if any.
 
     Args:
-        rows: All rows.
-        bounds: First row of the node and one past its last.
         left: Records of the left half.
         weight: Records of both.
         k: Persons that both must have; records where the job has no person column.
@@ -56,8 +54,6 @@ def keeps_without_disclosure(rows: Rows, bounds: Bounds, cut: Cut, demands: Dema
     """Check that both halves meet the model beyond k and a refused cut would reveal no sensitive value.
 
     Args:
-        rows: All rows.
-        bounds: First row of the node and one past its last.
         cut: A cut that leaves k on both sides.
         demands: What both must keep besides.
         people: Whose the records are; None where every record counts.

@@ -23,11 +23,10 @@ from core.columns.coding import codes_in
 from core.columns.domains import Domain
 from core.columns.sorting import run_starts
 from core.histograms.histogram import Histogram
-from core.mondrian.fragments import CutTree, cut_tree
-from core.mondrian.partition import MODES, SCORES, Partition, Rules, persons_by_row, prices_for, room_for
-from core.mondrian.ranks import CutAxis, axes_scale, scale_of_fragment
+from core.mondrian.fragments import CutTree
+from core.mondrian.partition import Partition, Rules
+from core.mondrian.ranks import CutAxis
 from core.mondrian.recoding import Codes, Cutting, PublishedClasses, label_partition, total_losses
-from core.mondrian.rows import Rows
 from core.privacy.models import Spread
 from core.recoding.labels import SUPPRESSED_VALUE
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
@@ -162,22 +161,6 @@ def _merged(made: Partition, leaves: NDArray[np.bool_]) -> Partition:
     return Partition(made.order, made.starts[kept])
 
 
-def tree_of(cutting: Cutting, row_table: RowTable) -> CutTree:
-    """Return the tree of the cuts that ``Cutting.cut`` makes of rows."""
-    axes, rules = cutting.axes, cutting.rules
-    codes = row_table.codes
-    ranks, demands = cutting.ranks(codes), rules.demands
-    sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
-    whose = persons_by_row(row_table.unit, sensitive)
-    rows = Rows(ranks, row_table.weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
-    scale = scale_of_fragment(axes, ranks) if cutting.of_fragment else axes_scale(axes)
-    prices = prices_for(axes, len(codes), cutting.label_prices_of_cuts) if cutting.score == "ncp" else None
-    room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
-    nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.kernel_demands, whose, room, prices)
-    qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
-    return CutTree(qids, cuts, lefts)
-
-
 def union_of_domains(one: Domain, other: Domain) -> Domain:
     """Return the union of two domains with the counts of the first one.
 
@@ -192,8 +175,6 @@ def union_of_domains(one: Domain, other: Domain) -> Domain:
 
 def ranks_of_new_values(old: Domain, old_axis: CutAxis, new: Domain, both: Domain, axis: CutAxis) -> NDArray[np.int64]:
     """Return each new value's rank on an old axis, that of the nearest old one before it; -1 for none.
-
-    A value that the old domain lacks gets the rank of the nearest old value before it.
 
     Args:
         old: The domain in whose ranks the cuts were made.

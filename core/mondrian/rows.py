@@ -21,6 +21,7 @@ Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Number = int | np.integer[Any]
 Bounds = tuple[int, int]
+"""The first row of a node, and one past its last."""
 Cut = tuple[int, int, int]
 
 # A constant is a type of its own to numba, for which it compiles whatever is called with it once more; a whole number is just one.
@@ -211,8 +212,6 @@ def sum_records_by_rank(rows: Rows, bounds: Bounds, qid: int, low: int, high: in
     """Sum the records of each rank of a QID in a node into ``room``; return the number of ranks.
 
     Args:
-        rows: All rows.
-        bounds: First row of the node and one past its last.
         qid: The column.
         low: Its least rank there.
         high: Its greatest.

@@ -82,9 +82,6 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: CutBuffers,
     The rows go into ``prices.sorted``, the numbers into ``prices.ends``.
 
     Args:
-        rows: All rows.
-        bounds: First row of the node and one past its last.
-        qid: The QID.
         size: How many ranks ``room.values`` holds for it.
         prices: Written to.
     """
@@ -121,7 +118,6 @@ def ncp_in_class(qid: int, low: int, high: int, null: bool, distinct_values: int
     Beside a null the label of numbers stands for one value more (`core.recoding.labels.penalties_with_null`).
 
     Args:
-        qid: The QID.
         low: The least rank of a value; above ``high`` where there is none.
         high: The greatest.
         null: Whether a null is among them; only asked of numbers.
@@ -156,9 +152,7 @@ def cheapest_cut(
     Of equal cuts the first is taken; NO_CUT if no allowed cut lowers it.
 
     Args:
-        rows: All rows.
-        bounds: First row of the node and one past its last.
-        weight: Its records.
+        weight: Records of the node.
         scale: What the penalty is relative to.
         k: Records that both halves must have.
         demands: What both halves must keep besides; None for nothing.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -84,45 +82,6 @@ def penalties_with_null(penalties: Floats, size: int) -> Floats:
 
 
 SUPPRESSED_VALUE = "*"
-Groups = Literal["hierarchy", "set"]
-
-
-@dataclass(frozen=True)
-class Style:
-    """Style of labels: intervals as text or bounds, groups by ancestor or as sets.
-
-    Attributes:
-        intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
-        groups: Categorical QIDs by the lowest common ancestor of their values, or as the set of them, ``{a, b}``.
-    """
-
-    intervals: Intervals = "text"
-    groups: Groups = "hierarchy"
-
-
-def label_qid(
-    codes: NDArray[np.integer],
-    sets: Sets,
-    domain: Domain,
-    hierarchy: Hierarchy,
-    style: Style,
-    least: NDArray[np.int64] | None = None,
-    ends: Ends | None = None,
-) -> QidLabels:
-    """Label classes for one QID: numbers by range, others by set or common ancestor as ``style`` says.
-
-    Args:
-        codes: Shape (n,), the code of each record.
-        sets: The records of each class.
-        style: How ranges and groups are written.
-        least: Shape (classes,), the finest level that may be published for a categorical QID, -1 for any; any if left out.
-        ends: Where ranges may end; at the values of the class if left out.
-    """
-    if is_numerical(domain) and not hierarchy.least:
-        return label_by_range(codes, sets, domain, hierarchy, style.intervals, ends)
-    if style.groups == "set" and not hierarchy.least:
-        return label_by_set(codes, sets, domain, hierarchy)
-    return label_by_ancestor(codes, sets, domain, hierarchy, None if is_numerical(domain) else least)
 
 
 def label_by_range(
@@ -130,7 +89,7 @@ def label_by_range(
 ) -> QidLabels:
     """Label classes of a numerical QID by the range of their values; a single value stands alone.
 
-    Arguments are those of ``label_qid``.
+    Arguments are those of ``core.recoding.prices.generalise``.
 
     Where all records of a class have one value, that value is published: at least k persons have it.
     """
@@ -220,7 +179,7 @@ def label_by_ancestor(
 ) -> QidLabels:
     """Label classes by the lowest common ancestor of their values, no finer than the least level.
 
-    Arguments are those of ``label_qid``.
+    Arguments are those of ``core.recoding.prices.generalise``.
     """
     low, _, mixed = sets.code_bounds(codes, len(domain.values))
     apart = mixed & (hierarchy.has_null_group and bool(mixed.any()) and can_name_nulls(domain, hierarchy))
@@ -252,7 +211,7 @@ def label_by_ancestor(
 def label_by_set(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
     """Label classes by the set of their values, ``{a, b}`` or ``{a, null}``.
 
-    Arguments are those of ``label_qid``.
+    Arguments are those of ``core.recoding.prices.generalise``.
     """
     numbers, values = sets.pairs(codes, domain.size)
     null, classes = len(domain.values), len(sets.starts)
@@ -276,7 +235,7 @@ def label_by_set(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarc
 def penalties_of_members(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> NDArray[np.float64]:
     """Return the NCP of each class as if it published its own values, shape (classes,).
 
-    Arguments are those of ``label_qid``.
+    Arguments are those of ``core.recoding.prices.generalise``.
     """
     if not is_numerical(domain):
         distinct = sets.distinct(codes, domain.size)
@@ -310,9 +269,6 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
     Args:
         codes: Shape (n,), the code of each record.
         sets: The records of each class.
-
-    Returns:
-        Shape (classes,).
     """
     levels = np.zeros(len(sets.starts), np.int64)
     for groups in hierarchy.groups[:-1]:

@@ -40,6 +40,7 @@ def generalise(
     hierarchy: Hierarchy,
     intervals: Intervals,
     ends: Ends | None = None,
+    least: NDArray[np.int64] | None = None,
 ) -> QidLabels:
     """Label classes for one QID by its way of generalisation; raise ValueError if no interval is possible.
 
@@ -51,6 +52,7 @@ def generalise(
         sets: The rows of each class.
         intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
         ends: Where intervals may end; at the values of the class if left out.
+        least: Shape (classes,), the finest level that may be published for a categorical QID, -1 for any; any if left out.
     """
     match way or usual_way(domain, hierarchy):
         case "interval":
@@ -62,7 +64,7 @@ def generalise(
         case "prefix":
             return label_by_prefix(codes, sets, domain, hierarchy)
         case _:
-            return label_by_ancestor(codes, sets, domain, hierarchy, None)
+            return label_by_ancestor(codes, sets, domain, hierarchy, None if is_numerical(domain) else least)
 
 
 def usual_way(domain: Domain, hierarchy: Hierarchy) -> Generalisation:

@@ -49,13 +49,8 @@ class Stage:
     @cached_property
     def assigner(self) -> Assigner:
         """The assigner of records to classes; its table is built once."""
-        return Assigner(self, self._look_up_cells)
-
-    @property
-    def _look_up_cells(self) -> int:
-        """Number of possible cells up to which a table of all cells is built."""
         # Few records come to a later stage, and there may be many stages.
-        return min(LOOKUP_CELLS, LATER_CELLS)
+        return Assigner(self, min(LOOKUP_CELLS, LATER_CELLS))
 
 
 @dataclass(frozen=True)
@@ -78,10 +73,10 @@ class Recoding(Stage):
         """The recoding itself and the later stages, in the order in which a record is looked up."""
         return (self, *self.later)
 
-    @property
-    def _look_up_cells(self) -> int:
-        """Number of possible cells up to which a table of all cells is built."""
-        return LOOKUP_CELLS
+    @cached_property
+    def assigner(self) -> Assigner:
+        """The assigner of records to classes; its table is built once."""
+        return Assigner(self)
 
 
 def label_columns(qid: str, as_bounds: bool) -> tuple[str, ...]:

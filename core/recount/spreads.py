@@ -20,8 +20,6 @@ UNIT = "any_value(unit)::DOUBLE"
 def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSpec, _levels: int = 0) -> str:
     """Return SQL that counts failing and all classes, and finds the fewest distinct values of a class.
 
-    The worst class has the fewest distinct values.
-
     Args:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.

@@ -129,7 +129,6 @@ def _cost(
 
     Args:
         codes: Shape (columns, rows).
-        row: The row.
         below: Rows that hang from it.
         group: The group, as it is now.
         joined: Rows that it has.

@@ -52,7 +52,6 @@ def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) ->
     """Run a job of one or of several tables, and return the published release, or raise.
 
     Args:
-        job: The job.
         settings: What replaces settings of it.
         direct: Whether to do without Prefect.
 
@@ -81,7 +80,6 @@ def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) ->
     """Make the plan of a job, which scans the source; return it as JSON data.
 
     Args:
-        job: The job.
         settings: What replaces settings of it.
         quick: Leaves out how unique records are, which takes a scan.
 

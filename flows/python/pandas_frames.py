@@ -21,7 +21,6 @@ def table_of_pandas(frame: Any, linking: Collection[str]) -> pa.Table:
     """Convert a pandas frame to an Arrow table without its index, or raise FrameError.
 
     Args:
-        frame: The frame.
         linking: Columns of keys and references, whose whole numbers pandas holds as floats where some are missing.
 
     Raises:

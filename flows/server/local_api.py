@@ -74,9 +74,6 @@ def prepare_prefect(home: Path | None = None) -> bool:
     Args:
         home: Prefect's home where the user has set none; made with mode 0700.
 
-    Returns:
-        Whether a server is configured.
-
     Raises:
         ServerError: The home cannot be made, or Prefect cannot read its own settings.
     """

@@ -17,7 +17,7 @@ from core.charts.chart import ChartStyle
 from core.charts.scatter import ChartPoint, scatter_chart
 from flows.studio.state import Studio
 from schemas.errors.base import SkaldError, counted
-from schemas.job.method import METHODS, OBJECTIVES, full_domain
+from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
 from schemas.reading.model import plain
 from schemas.registry.hierarchies import DATE_UNITS
@@ -151,7 +151,7 @@ def choices_page(studio: Studio, _query: Query) -> str:
     return rendered_page(
         studio, "choices.html", "choices", job=job, models=models, person=person, names=names, methods=METHODS.values(),
         objectives=OBJECTIVES.values(), treatments=SUPPRESSIONS.values(), objective=getattr(job.method, "objective", ""),
-        limit=plain(job.suppression.limit), node=full_domain(job.method).node,
+        limit=plain(job.suppression.limit), node=job.full_domain.node,
     )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def pareto_front_part(studio: Studio, _query: Query) -> str:
     ]
     return environment().get_template("front.html").render(
         front=found, charts=drawn, methods=methods, best=list(best) if best else None, whole=whole, sample=coded, opened=opened, job=job,
-        stamp=opened.stamp, unit=studio.sample(opened).unit, named=full_domain(job.method).node, ceil=ceil,
+        stamp=opened.stamp, unit=studio.sample(opened).unit, named=job.full_domain.node, ceil=ceil,
     )  # fmt: skip
 
 
@@ -261,7 +261,7 @@ def preview_part(studio: Studio, _query: Query) -> str:
     job, sample = studio.job(opened), studio.sample(opened)
     coded, least = studio.coded(opened), studio.least(studio.job(opened))
     node = None
-    if job.method.name == "skald" and full_domain(job.method).node is None:
+    if job.method.name == "skald" and job.full_domain.node is None:
         node = preferred_node(job, studio.sample_front(opened))
     tried = coded if job.method.name == "skald" else affordable_people(coded)
     made = preview_of(job, sample, sample_classes(tried, node), least)

@@ -181,7 +181,7 @@ def sentence_rows(manifest: Manifest, untold: Unreported | None) -> Iterator[tup
         # What is said first of all is not said again.
         "warning": [one for one in warning_sentences(manifest) if one != first_warning(manifest)],
         "earlier": overlap_lines(manifest),
-        "next": advice_sentences(manifest, manifest.asked.objective),
+        "next": advice_sentences(manifest),
     }
     yield from ((name, sentence) for name, sentences in said.items() for sentence in sentences)
     if manifest.attacked:

@@ -171,6 +171,11 @@ class Job(JobModel):
         return self.endpoints != "observed"
 
     @property
+    def full_domain(self) -> SkaldMethod:
+        """The settings of the lattice search: the job's own, or defaults for other methods."""
+        return self.method if isinstance(self.method, SkaldMethod) else SkaldMethod()
+
+    @property
     def tries_next(self) -> bool:
         """Whether a cut that l or t refuses is replaced by the next best cut.
 

@@ -293,8 +293,3 @@ def has_ways(method: Mapping[str, Any]) -> bool:
     """
     entry = METHODS.get(str(method.get("name", "skald")))
     return entry is not None and entry.ways
-
-
-def full_domain(method: MethodSpec) -> SkaldMethod:
-    """Return the settings of the lattice search: the job's own, or defaults for other methods."""
-    return method if isinstance(method, SkaldMethod) else SkaldMethod()

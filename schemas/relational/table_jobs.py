@@ -27,9 +27,8 @@ def table_job(job: TablesJob, name: str) -> Job:
     Its columns of key and references are read but not published by themselves.
     """
     table = job.tables[name]
-    linking = list(dict.fromkeys([*table.key, *(column for columns in table.referring.values() for column in columns)]))
     # A key with a treatment is published as every key is, and not as a column of its own.
-    columns = table.columns.model_copy(update={"withheld": [*table.columns.withheld, *linking], "identifiers": table.columns.dropped})
+    columns = table.columns.model_copy(update={"withheld": [*table.columns.withheld, *table.linking], "identifiers": table.columns.dropped})
     # Its parts were validated with the job; what a job of one table asks beyond that does not hold of a table among several.
     made = Job.model_construct(
         version=1,

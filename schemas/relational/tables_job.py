@@ -88,6 +88,11 @@ class TableSpec(StrictModel):
         """Columns of the references, by the name of the referenced table."""
         return {table: column_list(columns) for columns, table in self.references.items()}
 
+    @property
+    def linking(self) -> list[str]:
+        """Columns of the key and of the references, each once."""
+        return list(dict.fromkeys([*self.key, *(column for columns in self.referring.values() for column in columns)]))
+
 
 MOST_KNOWN_ROWS = 4
 """The most rows of each table that an intruder may be said to know: their choices are counted one by one."""

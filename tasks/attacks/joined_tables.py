@@ -14,7 +14,7 @@ from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings
 from schemas.relational.table_jobs import unit_job
 from schemas.relational.tables_job import TablesJob
 from tasks.release.files import file_error
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, parquet_sql, quote
 from tasks.store.keys import code_of
 
 JOINS_ALONE = "Of several tables the joins are attacked, and of all persons: other attacks take one table so far."
@@ -79,10 +79,9 @@ def shown_table(job: TablesJob, name: str, files: Sequence[Path], others: Sequen
         others: Columns beside quasi-identifiers, key and references that are looked at.
     """
     spec, chain = job.tables[name], job.tree.chains[name]
-    paths = ", ".join(literal(str(path)) for path in files)
     return ShownTable(
         name,
-        f"read_parquet([{paths}], hive_partitioning = false)",
+        parquet_sql(files),
         tuple(f"m.{quote(qid.name)}" for qid in spec.columns.quasi_identifiers),
         tuple(f"m.{quote(column)}" for column in others),
         tuple(map(quote, spec.key)),

@@ -184,7 +184,6 @@ def read_source_people(
     """Read the source, or a sample, as codes in record order; the connection must keep row order.
 
     Args:
-        connection: The database.
         job: Says which columns have which role.
         seed: Draws the sample.
         with_identifiers: Whether identifiers are read too.

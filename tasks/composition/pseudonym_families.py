@@ -36,7 +36,7 @@ from schemas.release.increments import Joined
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.engine.runs import Run
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, literal, write_parquet
 from tasks.store.files import file_digest, write_atomically
 from tasks.store.keys import json_with_digest, values_with_digest
 from tasks.store.store import Artifact
@@ -200,12 +200,7 @@ def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | No
     """Write a family's index with one more release next to the old one; return the path of its header."""
     file = registry.folder / f"{family}-{registry.secret.keyed('sets', family, release)[:12]}{SETS}"
 
-    def write(part: Path) -> int:
-        statement = f"COPY ({remaining_pseudonyms_sql()}) TO {literal(str(part))} (FORMAT parquet, COMPRESSION uncompressed)"
-        [(rows,)] = connection.execute(statement).fetchall()
-        return int(rows)
-
-    write_atomically(file, write)
+    write_atomically(file, lambda part: write_parquet(connection, remaining_pseudonyms_sql(), part, "COMPRESSION uncompressed"))
     made = Head(
         format=FORMAT, family=family, key=registry.key, file=file.name, sha256=file_digest(file), k=k,
         releases=(*(head.releases if head else ()), release),

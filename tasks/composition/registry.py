@@ -114,7 +114,6 @@ class ReleaseRegistry:
     """The release registry of a folder of jobs, while its lock is held.
 
     Attributes:
-        folder: Its folder.
         secret: The secret that its digests are keyed with.
     """
 

@@ -19,13 +19,12 @@ from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_s
 from core.histograms.projections import Bundles, LinearCounting, Projection, SparseProjection
 from core.lattice.lattice import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from tasks.counting.chunk_counts import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files_in_source_coding, cells_in_source_coding
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, Merge, count_remote_workers, map_step, merge_on_cluster
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, literal, write_parquet
 from tasks.store.files import private_folder
 from tasks.store.keys import StepCode
 from tasks.store.step import FileStep
@@ -122,7 +121,7 @@ def bundled_histograms(run: Run, given: RootTable, chunk_histograms: Sequence[Ar
 
 def has_given_node(job: Job) -> bool:
     """Return whether a job fixes its node: one that it names, or an earlier release's."""
-    return job.replay is not None or full_domain(job.method).node is not None
+    return job.replay is not None or job.full_domain.node is not None
 
 
 def fingerprints(artifacts: Sequence[Artifact]) -> list[tuple[str, str]]:
@@ -213,10 +212,7 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
     statement = merge_sql([literal(str(part)) for part in parts], words)
     with connect(job, spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
-        connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION lz4_raw)")
-        found = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(path))})").fetchone()
-    assert found is not None
-    return int(found[0])
+        return write_parquet(connection, statement, path, "COMPRESSION lz4_raw")
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:

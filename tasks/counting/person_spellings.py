@@ -84,8 +84,6 @@ def report_spellings(run: Run, source: ChunkedSource, persons: Sequence[str]) ->
     """Notify how many persons differ only in spelling, and how many are placeholders; nothing if none.
 
     Args:
-        run: The run.
-        source: Its source.
         persons: The columns that name a person.
     """
     # Only texts have spellings, and where nobody is named each record is a person.

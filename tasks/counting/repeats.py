@@ -163,8 +163,6 @@ def note_spellings_of_persons(run: Run, source: ChunkedSource, key: Sequence[str
     """Notify of persons that differ only in spelling, by ``key`` or else the job's person columns.
 
     Args:
-        run: The run.
-        source: Its source.
         key: Columns that name a person, where the job of the run does not say so: of a table with a row for each.
     """
     report_spellings(run, source, key or run.job.columns.person)

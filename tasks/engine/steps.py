@@ -40,8 +40,6 @@ def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) 
 def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int | None = None) -> list[Result]:
     """Make all calls of a step in parallel and return their results in order; the first error ends it.
 
-    The first error ends the phase.
-
     Args:
         phase: Names the step.
         function: A function of a module, so that a worker elsewhere can find it.
@@ -232,7 +230,6 @@ def merge_on_cluster(
     """Merge chunk tables on cluster workers to at most ``FAN``; return them unchanged without a cluster.
 
     Args:
-        run: The run.
         step: Merges some tables, of chunks or bundles, into one.
         given: What every call gets.
         parts: The tables.

@@ -27,7 +27,6 @@ from core.units.pairs import Pairs
 from core.units.set_tree import Settled, SetTree, pairs_withheld
 from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import has_given_node
 from tasks.counting.person_cells import pairs_by_share
@@ -77,7 +76,7 @@ class LinkedPeople:
 
 def keeps_linked(job: Job) -> bool:
     """Return whether a job makes k people share each set of classes (``method.linked: keep``)."""
-    return full_domain(job.method).linked == "keep"
+    return job.full_domain.linked == "keep"
 
 
 def best_linked_node(
@@ -93,7 +92,7 @@ def best_linked_node(
         histogram: Histogram of a root below it.
     """
     assert requirements.people is not None
-    shares, most = pairs_by_share(requirements.people, histogram), most_suppressed(job, requirements.records)
+    shares, most = pairs_by_share(requirements.people, histogram), most_suppressed(job, coding.records)
     known: dict[Node, Loss] = {}
 
     def at(node: Node) -> Loss:
@@ -102,7 +101,7 @@ def best_linked_node(
         return known[node]
 
     def allowed(node: Node) -> bool:
-        return at(node).suppressed <= min(most, requirements.records - 1)
+        return at(node).suppressed <= min(most, coding.records - 1)
 
     def dearness(node: Node) -> tuple[int, Node]:
         return at(node).dm_star, node
@@ -110,7 +109,7 @@ def best_linked_node(
     best = search_result.node[: len(coding.hierarchies)]
     taken, axes = has_given_node(job), searched_axes(job, coding)[: len(best)]
     if taken and not allowed(best):
-        raise given_node_error(job, at(best).suppressed, requirements.records, most)
+        raise given_node_error(job, at(best).suppressed, coding.records, most)
     better = at(best).suppressed > search_result.loss.suppressed and not taken
     # The top is one class of all, where everybody has the same set, unless the job leaves it out.
     while not allowed(best):

@@ -29,7 +29,6 @@ from core.recoding.recoding import Recoding, recode
 from core.units.class_table import ClassMembers, SelectedPersons, table_at, without_sensitive
 from core.units.losses import c_avg, certainty_penalty, dm
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from schemas.release.figures import Remainder, Round
 from tasks.counting.coding import Coding, cells_in_source_coding
 from tasks.counting.person_cells import CellPositions, PersonsOfSource, persons_among
@@ -49,7 +48,6 @@ class RecodingWithLosses(NamedTuple):
     """A recoding with its losses, NCP per QID, suppressed records and the reasons for suppression.
 
     Attributes:
-        recoding: The recoding.
         suppressed: Records that are dropped or masked, and how many of them are ``masked``.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
@@ -151,9 +149,9 @@ def recode_locally(
     classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
     persons = _persons(treated.parts, classes, len(recoding.sizes))
     costs = costs_of(treated.parts, classes, coding.domains, coding.hierarchies, job.privacy.k, treated.unpublished, persons)
-    objective, dropped = full_domain(job.method).objective, costs.suppressed - costs.masked
-    weights = full_domain(job.method).weights_of([domain.qid for domain in coding.domains])
-    costs.loss.update(objective_value(objective, treated.parts, coding.domains, coding.hierarchies, dropped, weights))
+    method, dropped = job.full_domain, costs.suppressed - costs.masked
+    weights = method.weights_of([domain.qid for domain in coding.domains])
+    costs.loss.update(objective_value(method.objective, treated.parts, coding.domains, coding.hierarchies, dropped, weights))
     ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(coding.hierarchies, costs.ncp, strict=True)}
     local = Local(
         records=search_result.loss.suppressed,

@@ -30,7 +30,6 @@ from core.units.persons import CellPersons
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
@@ -54,16 +53,13 @@ CACHED_WITH_PERSONS = 2
 
 
 class SearchRequirements(NamedTuple):
-    """What a search must keep: the privacy promise, k, number of records and their persons.
+    """What a search must keep: the privacy promise, and the persons of the records.
 
     Attributes:
-        k: Fewest persons or records of a published class.
-        people: Their persons; None where the job has no person column.
+        people: The persons; None where the job has no person column.
     """
 
     promise: Promise
-    records: int
-    k: int
     people: PersonsOfSource | None = None
 
     def persons_of_cells(self, root: Histogram) -> CellPersons | None:
@@ -94,8 +90,8 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
     """
     memory = memory_for_cells(job)
-    limit, cells = most_suppressed(job, requirements.records), memory // BYTES_PER_CELL
-    method, objective = full_domain(job.method), full_domain(job.method).objective
+    limit, cells = most_suppressed(job, coding.records), memory // BYTES_PER_CELL
+    method, objective = job.full_domain, job.full_domain.objective
     axes, weights = searched_axes(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
     if _branches(axes, first.node) or method.root == "dense":
@@ -114,8 +110,8 @@ def find_best_node(job: Job, coding: Coding, requirements: SearchRequirements, f
     examination = Examination(
         axes,
         requirements.promise,
-        requirements.records,
-        requirements.k,
+        coding.records,
+        requirements.promise.k,
         limit,
         objective,
         cells,
@@ -144,7 +140,7 @@ def find_residual_node(job: Job, coding: Coding, promise: Promise, left: Residua
     Args:
         promise: The privacy requirements of every class.
     """
-    method, most = full_domain(job.method), floor(LIMIT * left.records)
+    method, most = job.full_domain, floor(LIMIT * left.records)
     weights = method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells, weights)
     return _search_above(job, coding, promise, most, left.cells, left.persons, prices)
@@ -154,7 +150,7 @@ def _search_above(
     job: Job, coding: Coding, promise: Promise, most: int, root: Histogram, persons: CellPersons | None, prices: LevelPrices | None
 ) -> SearchResult | None:
     """Search the nodes above one root, all of them or by branch and bound; return the best, or None."""
-    method, memory, axes = full_domain(job.method), memory_for_cells(job), searched_axes(job, coding)
+    method, memory, axes = job.full_domain, memory_for_cells(job), searched_axes(job, coding)
     given = root, axes, promise, most, method.objective
     more = coding.sensitive, prices, persons, raise_if_withdrawn
     if _branches(axes, root.node):
@@ -243,7 +239,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
     tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
     if differing := [qid for qid, top in manifest.tops.items() if tops.get(qid) != top]:
         raise ReplayError.levels_differ(manifest.release, differing)
-    allowed, named = full_domain(job.method).levels, zip(coding.hierarchies, manifest.node, strict=True)
+    allowed, named = job.full_domain.levels, zip(coding.hierarchies, manifest.node, strict=True)
     if outside := [axis.qid for axis, level in named if (span := allowed.get(axis.qid)) and not span[0] <= level <= span[1]]:
         raise ReplayError.levels_not_allowed(manifest.release, outside)
     return manifest.node + (0,) * len(coding.sensitive)
@@ -254,9 +250,9 @@ def apply_given_node(job: Job, coding: Coding, requirements: SearchRequirements,
     whose = requirements.selected_persons(histogram, coding.sensitive)
     classes = table_at(histogram, histogram.node, coding.hierarchies, coding.sensitive, whose).classes
     loss = loss_of(classes.records, classes.failing(requirements.promise))
-    most = most_suppressed(job, requirements.records)
+    most = most_suppressed(job, coding.records)
     if loss.suppressed > most:
-        raise given_node_error(job, loss.suppressed, requirements.records, most)
+        raise given_node_error(job, loss.suppressed, coding.records, most)
     nodes = Lattice.allowed(searched_axes(job, coding)).nodes
     return SearchResult(histogram.node, loss, None, nodes, 1, nodes - 1, (histogram.node,))
 

@@ -19,7 +19,6 @@ from schemas.errors.base import PrivacyError, SourceError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.errors.methods import HoldersError, LevelsError
 from schemas.job.job import Job, privacy_content
-from schemas.job.method import full_domain
 from schemas.registry.privacy_kinds import models_in_job
 from tasks.counting.coding import Coding
 from tasks.counting.person_cells import PersonsOfCells
@@ -130,7 +129,7 @@ def no_class_error(job: Job, coding: Coding, column_held: str | None = None) -> 
         check_promise(job, coding)
     except PrivacyError as error:
         return error
-    if full_domain(job.method).levels:
+    if job.full_domain.levels:
         return LevelsError.none_within()
     if models_promised(job) and most_suppressed(job, coding.records) < coding.records:
         # Not all may be suppressed, so that the coarsest choice was looked at, and by persons it fails.
@@ -140,7 +139,7 @@ def no_class_error(job: Job, coding: Coding, column_held: str | None = None) -> 
 
 def searched_axes(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
     """Return the searched lattice's axes: hierarchies bounded by ``method.levels``, then sensitive ones."""
-    levels = full_domain(job.method).levels
+    levels = job.full_domain.levels
     if not levels:
         return coding.axes
     bounded = [_within(hierarchy, levels.get(hierarchy.qid)) for hierarchy in coding.hierarchies]
@@ -161,7 +160,7 @@ def _within(hierarchy: Hierarchy, levels: list[int] | None) -> Hierarchy:
 
 def named_node(job: Job, coding: Coding) -> Node | None:
     """Return the node that the job names, or None; raise ``HierarchyError`` for an invalid level."""
-    node = full_domain(job.method).node
+    node = job.full_domain.node
     if node is None:
         return None
     for hierarchy, level in zip(coding.hierarchies, node, strict=True):

@@ -19,7 +19,6 @@ from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.histograms import ChunkSums, fingerprints, has_given_node, load_histogram, sums_of_chunks
@@ -161,7 +160,7 @@ def choose_root(job: Job, coding: Coding) -> Node:
     if node := named_node(job, coding):
         return node
     memory, axes = memory_for_cells(job), searched_axes(job, coding)
-    dense = full_domain(job.method).root == "dense"
+    dense = job.full_domain.root == "dense"
     root = dense_root(axes, memory) if dense else occupied_root(axes, memory, coding.records)
     if root is None:
         raise PrivacyError.memory_too_small(job.memory)
@@ -209,7 +208,7 @@ def _search(given: DomainTable, cells: SearchedCells) -> RecodingArtifacts:
     people = PersonsOfSource(coding, parts, pairs, store, job.memory) if job.columns.person else None
     whose = count_enough_persons(job, people, counted)
     promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, persons_of(people, counted))
-    sought = SearchRequirements(promise, coding.records, job.privacy.k, people)
+    sought = SearchRequirements(promise, people)
     chunks = chunks or ChunkSums(given, parts)
     found = apply_given_node(job, coding, sought, counted) if has_given_node(job) else find_best_node(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import most_cells
@@ -14,6 +14,7 @@ from core.mondrian.replay import RowTable, column_broken_by_holders, cut_and_pub
 from core.units.persons import RowPersons
 from schemas.job.job import Job
 from schemas.job.record_methods import Fragments, MondrianMethod
+from schemas.reading.model import FrozenModel
 from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.person_cells import BYTES_PER_PAIR, PersonsOfSource, pairs_at
@@ -40,20 +41,24 @@ DEEPEST = "levels"
 NAMES_IN_FRAGMENTS = {"merged": "merged_partitions"}
 
 
-class Costs(Protocol):
-    """Interface of a fragment's costs: losses, penalties and figures, summed over its records."""
+class FragmentLosses(FrozenModel):
+    """Losses and figures of a fragment, summed over its records.
 
-    @property
-    def losses(self) -> Mapping[str, int | float]:
-        """Return the sums of losses (DM, NCP and the like) of the fragment, by name."""
+    They add up over fragments (papers/distributed-mondrian.txt, section 6).
 
-    @property
-    def penalties(self) -> Mapping[str, float]:
-        """Return the summed NCP by QID."""
+    Attributes:
+        losses: By name.
+        penalties: NCP by QID.
+        files: How many files the fragment fills; some may be without a record.
+        figures: The algorithm's counts, by name.
+        before: Class sizes of its records as they are.
+    """
 
-    @property
-    def figures(self) -> Mapping[str, int]:
-        """Return the algorithm's counts by name."""
+    losses: dict[str, int | float]
+    penalties: dict[str, float]
+    files: int
+    figures: dict[str, int] = {}
+    before: Sizes = Sizes()
 
 
 def method_of(job: Job) -> MondrianMethod:
@@ -229,7 +234,7 @@ def cut_rows(job: Job, cutting: Cutting, rows: RowTable) -> tuple[Partition, Pub
 def outcome_of(
     job: Job,
     coding: Coding,
-    fragments: Sequence[Costs],
+    fragments: Sequence[PublishedClasses | FragmentLosses],
     figures: dict[str, int],
     source_sizes: Sizes,
     people: tuple[int, int] | None,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -102,43 +101,32 @@ def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) ->
     return packing.unpack(words), counts
 
 
-def choose_fragment_cuts(
-    job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most_records: int, store: Store
-) -> FragmentCuts:
+def choose_fragment_cuts(table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most_records: int) -> FragmentCuts:
     """Return the cut tree between fragments, chosen from a sample, and the number of sampled records.
 
     Args:
-        job: Gives the kind of cuts and the number of fragments.
+        table: Its job gives the kind of cuts and the number of fragments; its store holds the samples.
         samples: The samples of all chunks.
         share: Share of the records that they hold.
         attempt: How often fragments came out too large.
         most_records: Records that a fragment may hold.
-        store: Holds the samples.
     """
-    codes, counts = gather_samples(coding, samples, store)
+    job, coding = table.job, table.coding
+    codes, counts = gather_samples(coding, samples, table.store)
     cutting, asked, sampled = cutting_of(job, coding), method_of(job).fragments, int(counts.sum())
     needed = -(-coding.records // int(max(most_records * MARGIN, 1)))
     if asked.cut == "quantile":
-        return FragmentCuts(cut_tree_by_quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
-    return FragmentCuts(cut_tree_by_mondrian(cutting, codes, counts, asked.count, share, most_records * MARGIN / (1 << attempt)), sampled)
+        tree = cut_tree_by_quantiles(cutting, codes, counts, max(asked.count, needed) << attempt)
+    else:
+        tree = cut_tree_by_mondrian(cutting, codes, counts, asked.count, share, most_records * MARGIN / (1 << attempt))
+    return FragmentCuts(tree=tree, sampled=sampled)
 
 
-class FragmentCuts(NamedTuple):
+class FragmentCuts(FrozenModel):
     """The cut tree between fragments, and the number of sampled records."""
 
     tree: CutTree
     sampled: int
-
-
-def choose_fragment_cuts_on_worker(
-    table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most_records: int
-) -> list[list[int]]:
-    """Return ``choose_fragment_cuts`` as four lists of integers, which a worker can send as JSON.
-
-    The last list holds the number of sampled records.
-    """
-    tree, sampled = choose_fragment_cuts(table.job, table.coding, samples, share, attempt, most_records, table.store)
-    return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 
 
 @dataclass(frozen=True)

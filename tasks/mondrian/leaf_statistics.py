@@ -137,7 +137,6 @@ def merge_leaves(
         domain: The domain table.
         leaf_counts: Leaf counts of all chunks.
         pairs: Person–leaf pairs of all chunks; none where the job has no person column.
-        store: Holds them.
     """
     coding = load_coding(job, domain, store)
     census = LeafStatistics.of(coding, tree.leaves, [read_table(store, one) for one in leaf_counts])

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.hierarchies.hierarchy import build_hierarchy
-from core.mondrian.fragments import CutTree, Group
+from core.mondrian.fragments import CutTree, Group, tree_of
 from core.mondrian.ranks import axis_of
-from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, tree_of, union_of_domains
+from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, union_of_domains
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import FragmentsError, ReplayError
 from schemas.job.job import Job
@@ -48,6 +48,7 @@ from tasks.mondrian import fragments
 from tasks.mondrian.cells import (
     CUTS,
     CutCells,
+    FragmentLosses,
     bytes_of_people,
     bytes_of_rows,
     cutting_by,
@@ -60,9 +61,9 @@ from tasks.mondrian.cells import (
     rows_of_cells,
     works_on_cells,
 )
-from tasks.mondrian.fragments import PARTED, SAMPLES, Parted, PartReading, SampleReading
+from tasks.mondrian.fragments import PARTED, SAMPLES, FragmentCuts, Parted, PartReading, SampleReading
 from tasks.mondrian.leaf_statistics import MERGED, LeafStatistics, merge_leaves
-from tasks.mondrian.workers import FRAGMENT, FragmentLosses, FragmentReading, FragmentShare
+from tasks.mondrian.workers import FRAGMENT, FragmentReading, FragmentShare
 from tasks.records.outcomes import LocalOutcome
 from tasks.source.chunks import ChunkedSource
 from tasks.source.published_columns import shared_columns
@@ -148,8 +149,8 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
     for attempt in range(ATTEMPTS):
         share = fragments.sample_share(run.job, coding, attempt)
         samples = draw_samples(run, source, table.domain, share)
-        tree, sampled = _planted(run, table, samples, share, attempt, most)
-        given = PartReading(run.job, table.domain, run.store, run.spill, source, tree)
+        cuts = _planted(run, table, samples, share, attempt, most)
+        tree, given = cuts.tree, PartReading(run.job, table.domain, run.store, run.spill, source, cuts.tree)
         known = fragments.known_leaf_counts(given)
         last = attempt == ATTEMPTS - 1
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
@@ -163,7 +164,7 @@ def _fragments(run: Run, source: ChunkedSource, table: DomainTable) -> FragmentB
             break
         # The records go, the counts stay: by them the next run knows that these cuts were given up.
         run.store.discard([part.run for part in parts])
-    return _grouped(run, table, tree, census, parts, most, sampled)
+    return _grouped(run, table, cuts, census, parts, most)
 
 
 def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float) -> list[Artifact]:
@@ -171,25 +172,21 @@ def draw_samples(run: Run, source: ChunkedSource, domain: Artifact, share: float
     return run_for_items(run, SAMPLES, SampleReading(run.job, domain, run.store, run.spill, share), source.chunks)
 
 
-def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> tuple[CutTree, int]:
-    """Choose the cuts between fragments and return them with the number of sampled records.
-
-    On a cluster a task does it, because samples hold records.
-    """
+def _planted(run: Run, table: DomainTable, samples: Sequence[Artifact], share: float, attempt: int, most: int) -> FragmentCuts:
+    """Choose the cuts between fragments; on a cluster a task does it, because samples hold records."""
+    arguments = (table, samples, share, attempt, most)
     if not count_remote_workers():
-        return fragments.choose_fragment_cuts(run.job, table.coding, samples, share, attempt, most, run.store)
+        return fragments.choose_fragment_cuts(*arguments)
     # A few numbers, which no later run need find.
-    call = Call.once(fragments.PLANTED, "cuts between fragments", (table, samples, share, attempt, most))
-    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.choose_fragment_cuts_on_worker, call)
-    return CutTree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
+    return run_step(run, "plant", fragments.choose_fragment_cuts, Call.once(fragments.PLANTED, "cuts between fragments", arguments))
 
 
 def _grouped(
-    run: Run, table: DomainTable, tree: CutTree, census: LeafStatistics, parts: Sequence[Parted], most: int, sampled: int
+    run: Run, table: DomainTable, cuts: FragmentCuts, census: LeafStatistics, parts: Sequence[Parted], most: int
 ) -> FragmentBatches:
     """Merge thin leaves to fragments and group the fragments' runs in batches that fit the memory."""
     job, store = run.job, run.store
-    groups, people = _merged(run, table.domain, tree, parts)
+    groups, people = _merged(run, table.domain, cuts.tree, parts)
     largest = max(int(census.records[list(group)].sum()) for group in groups)
     needed = bytes_of_rows(table.coding, largest) + bytes_of_people(job, largest)
     if not works_on_cells(job) and needed > job.memory:
@@ -198,7 +195,7 @@ def _grouped(
     limit = most if works_on_cells(job) else largest
     batches_of_runs = [fragments.batches_of_runs(runs, counted, group, limit) for group in groups]
     at_a_time = max(fragments.AT_A_TIME * most // max(largest, 1), 1)
-    return FragmentBatches(groups, batches_of_runs, at_a_time, tree.leaves, sampled, people)
+    return FragmentBatches(groups, batches_of_runs, at_a_time, cuts.tree.leaves, cuts.sampled, people)
 
 
 def _merged(run: Run, domain: Artifact, tree: CutTree, parts: Sequence[Parted]) -> tuple[list[Group], tuple[int, int] | None]:
@@ -310,7 +307,7 @@ def _tree(table: DomainTable, counted: CountedChunks) -> tuple[Coding, CutTree]:
     cells = load_histogram(HISTOGRAM.result(RootTable.at(table, coding.finest), Merge(counted.parts)), coding, coding.finest, store)
     rows = rows_of_cells(job, coding, cells, *counted, store)
     cutting = cutting_by(job, cutting_of(job, coding), rows)
-    return coding, tree_of(cutting, rows)
+    return coding, tree_of(cutting, rows.codes, rows.weights, rows.unit)
 
 
 def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:

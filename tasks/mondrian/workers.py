@@ -33,7 +33,7 @@ from tasks.counting.coding import Coding, DomainTable
 from tasks.counting.contents import digested_by, record_digest_columns
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import class_settings
-from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of
+from tasks.mondrian.cells import FragmentLosses, bytes_of_people, bytes_of_rows, cut_rows, cutting_of
 from tasks.records.recodings import published_fragment
 from tasks.source.chunks import ChunkedSource
 from tasks.store.keys import Key
@@ -42,26 +42,6 @@ from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_undeclared_table
 from tasks.writing.people import people_table, write_fragment_members
 from tasks.writing.rewriting import additional_columns, write_class_records, write_output_file
-
-
-class FragmentLosses(FrozenModel):
-    """Losses and figures of a fragment, summed over its records.
-
-    They add up over fragments (papers/distributed-mondrian.txt, section 6).
-
-    Attributes:
-        losses: By name.
-        penalties: NCP by QID.
-        files: How many files the fragment fills; some may be without a record.
-        figures: The algorithm's counts, by name.
-        before: Class sizes of its records as they are.
-    """
-
-    losses: dict[str, int | float]
-    penalties: dict[str, float]
-    files: int
-    figures: dict[str, int] = {}
-    before: Sizes = Sizes()
 
 
 class FragmentArtifacts(FrozenModel):

@@ -12,7 +12,7 @@ from core.mondrian.recoding import Codes
 from schemas.job.job import Job
 from schemas.job.record_methods import MondrianMethod
 from schemas.reading.model import FrozenModel
-from tasks.counting.coding import Coding
+from tasks.counting.coding import Coding, DomainTable
 from tasks.engine.runs import Run
 from tasks.mondrian import cells as mondrian
 from tasks.mondrian import fragments
@@ -72,7 +72,7 @@ def forecast_local_run(run: Run, source: ChunkedSource, domain: Artifact, coding
     if parted:
         # The sample that the run would draw, and its cuts.
         samples = draw_samples(run, source, domain, share)
-        leaves = fragments.choose_fragment_cuts(job, coding, samples, share, 0, most, run.store).tree.leaves
+        leaves = fragments.choose_fragment_cuts(DomainTable.of(run, domain), samples, share, 0, most).tree.leaves
     sampled = int(counts.sum())
     rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.works_on_cells(job) else coding.records
     of_rows = isinstance(job.method, MondrianMethod)

@@ -14,7 +14,7 @@ from core.lattice.pareto_front import ParetoNode, find_pareto_nodes
 from core.lattice.search import LatticeMap, Search
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import Job
-from schemas.job.method import SkaldMethod, full_domain
+from schemas.job.method import SkaldMethod
 from schemas.reading.model import FrozenModel
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.hierarchy_kinds import hierarchy_kind
@@ -82,7 +82,7 @@ def measure_pareto_front(job: Job) -> ParetoFront:
         people = PersonsOfSource(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
         count_enough_persons(job, people, histogram)
         promise = promise_of(job, coding)
-        persons = SearchRequirements(promise, coding.records, job.privacy.k, people).persons_of_cells(histogram)
+        persons = SearchRequirements(promise, people).persons_of_cells(histogram)
         prices = prices_of("gcp", coding.hierarchies, coding.domains, len(coding.sensitive))
         cells = memory_for_cells(job) // BYTES_PER_CELL
 
@@ -101,7 +101,7 @@ def worded_pareto_front(job: Job, coding: Coding, found: list[ParetoNode]) -> Pa
 
     That is its named node, or what a search for the least GCP ends in: without weights, and of people who are not linked.
     """
-    method = full_domain(job.method)
+    method = job.full_domain
     named, searched = method.node, method.objective == "gcp" and method.linked == "tell" and not method.weights
     specs = [qid.hierarchy for qid in job.columns.quasi_identifiers]
     nodes = [

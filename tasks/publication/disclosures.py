@@ -7,7 +7,6 @@ releases of the same key are joined.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -30,13 +29,14 @@ from tasks.composition.pseudonym_families import Disclosed
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step, step_here
-from tasks.publication.recount_calls import ClassPersonArtifacts, Written, written_at_hand
+from tasks.publication.recount_calls import Written, written_at_hand
 from tasks.recount.original import Original, normalised_relation
 from tasks.release.files import file_error, relation_of
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, literal, parquet_sql, quote, write_parquet
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
+from tasks.writing.people import WrittenPersons
 
 if TYPE_CHECKING:
     from tasks.attacks.release_attack import PlayedAttacks
@@ -167,7 +167,7 @@ ATTACKED, DISCLOSED = StepCode("attacked", __name__), StepCode("disclosed", __na
 PHASE = "overlaps"
 
 
-def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_persons: ClassPersonArtifacts) -> list[Disclosed]:
+def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_persons: WrittenPersons) -> list[Disclosed]:
     """Return, per set of joining columns, artefacts of digests of what is published beside pseudonyms.
 
     Args:
@@ -199,13 +199,13 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_perso
     ]
 
 
-def _has_owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts) -> bool:
+def _has_owners(job: Job, columns: Sequence[str], kept: WrittenPersons) -> bool:
     """Return whether the owners of pseudonyms are stored: where not all pseudonyms stand for persons."""
     return bool(kept.people) and (len(job.columns.joining) > 1 or not pseudonyms_are_persons(job, columns))
 
 
 def store_disclosures(
-    job: Job, written: Written, payload: Sequence[str], class_persons: ClassPersonArtifacts, salt: str, key: Key, store: Store
+    job: Job, written: Written, payload: Sequence[str], class_persons: WrittenPersons, salt: str, key: Key, store: Store
 ) -> list[Artifact]:
     """Write digests of each set of joining columns, then owners of non-persons; return the artefacts."""
     made, joining = [], job.columns.joining
@@ -225,12 +225,11 @@ def store_disclosures(
     return made
 
 
-def _owners(job: Job, columns: Sequence[str], kept: ClassPersonArtifacts, store: Store) -> str:
+def _owners(job: Job, columns: Sequence[str], kept: WrittenPersons, store: Store) -> str:
     people = kept.files(store)
     assert people is not None
-    listed = ", ".join(literal(str(path)) for path in people[0])
     places = [f"link_{job.columns.linking.index(name)}" for name in columns]
-    return pseudonym_owners_sql(f"read_parquet([{listed}])", _expressions(job, columns, places))
+    return pseudonym_owners_sql(parquet_sql(people[0]), _expressions(job, columns, places))
 
 
 def _expressions(job: Job, columns: Sequence[str], read_as: Sequence[str] | None = None) -> list[str]:
@@ -250,8 +249,4 @@ def _others(job: Job, payload: Sequence[str], columns: Sequence[str]) -> list[st
 
 
 def _kept(connection: duckdb.DuckDBPyConnection, statement: str, key: Key, store: Store) -> Artifact:
-    def write(path: Path) -> int:
-        [(rows,)] = connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION uncompressed)").fetchall()
-        return int(rows)
-
-    return store.make(DISCLOSED.name, key, ".parquet", write)
+    return store.make(DISCLOSED.name, key, ".parquet", lambda path: write_parquet(connection, statement, path, "COMPRESSION uncompressed"))

@@ -30,7 +30,6 @@ from schemas.reading.model import FrozenModel
 from schemas.release.evidence import MANIFEST, PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
-from schemas.release.terms import Terms
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, run_step, split_for_workers
@@ -38,7 +37,7 @@ from tasks.release.examples import example_files, examples_of
 from tasks.release.files import BOM, DATA, TABLE, Csv
 from tasks.source.chunks import ChunkedSource
 from tasks.source.locations import NULL
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, literal, parquet_sql, quote
 from tasks.store.files import apply_user_umask, file_digest, flush, private_folder
 from tasks.store.keys import StepCode
 from tasks.store.place import Bucket
@@ -145,8 +144,7 @@ def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:
 
 def column_types(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, str]:
     """Return DuckDB's types of a Parquet file's columns, by name."""
-    # Left to itself DuckDB takes folders such as a=b above a file for columns of it.
-    described = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({literal(str(path))}, hive_partitioning = false)").fetchall()
+    described = connection.execute(f"DESCRIBE SELECT * FROM {parquet_sql([path])}").fetchall()
     return {str(name): str(dtype) for name, dtype, *_ in described}
 
 
@@ -161,16 +159,15 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
         texts = [name for name, dtype in types.items() if dtype == "VARCHAR"]
         columns = ", ".join(f"{escaped_csv_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in types)
         forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
-        rows = connection.execute(
-            f"COPY (SELECT {columns} FROM read_parquet({literal(str(part))}, hive_partitioning = false)) TO {literal(str(body))} "
+        [(rows,)] = connection.execute(
+            f"COPY (SELECT {columns} FROM {parquet_sql([part])}) TO {literal(str(body))} "
             f"(FORMAT csv, HEADER false, DELIMITER {literal(job.output.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
-        ).fetchone()
+        ).fetchall()
     with path.open("wb") as whole, body.open("rb") as records:
         whole.write(((BOM if job.output.bom else "") + csv_header(list(types), job.output.delimiter)).encode())
         shutil.copyfileobj(records, whole, BLOCK)
     body.unlink()
-    assert rows is not None
-    return _staged(staging, path, int(rows[0]))
+    return _staged(staging, path, int(rows))
 
 
 def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) -> list[PublishedFile]:
@@ -178,15 +175,13 @@ def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) ->
     if not parts:
         return []
     path = staging / DATA / "release.duckdb"
-    listed = ", ".join(literal(str(part)) for part in parts)
     with connect(job, spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
         connection.execute(f"ATTACH {literal(str(path))} AS written")
-        connection.execute(f"CREATE TABLE written.{TABLE} AS SELECT * FROM read_parquet([{listed}], hive_partitioning = false)")
-        found = connection.execute(f"SELECT count(*) FROM written.{TABLE}").fetchone()
+        connection.execute(f"CREATE TABLE written.{TABLE} AS SELECT * FROM {parquet_sql(parts)}")
+        [(rows,)] = connection.execute(f"SELECT count(*) FROM written.{TABLE}").fetchall()
         connection.execute("DETACH written")
-    assert found is not None
-    return [_staged(staging, path, int(found[0]))]
+    return [_staged(staging, path, int(rows))]
 
 
 def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path) -> list[PublishedFile]:
@@ -267,7 +262,6 @@ class Delivery(FrozenModel):
     """Manifest entries of data files that a task uploaded, and their column types for CSV.
 
     Attributes:
-        files: The files.
         types: DuckDB's types of their columns, where the format has none.
     """
 
@@ -302,15 +296,15 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     return Delivery(files=tuple(staged), types=dict(layout.types))
 
 
-def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest) -> tuple[Example, ...]:
     """Return example records for the report from data files in a bucket, read in a task."""
-    call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, terms, run.store))
+    call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, run.store))
     return run_step(run, "publish", _examples, call)
 
 
-def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms, store: Store) -> tuple[Example, ...]:
+def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, store: Store) -> tuple[Example, ...]:
     with fetched_files(job, manifest.release, example_files(sorted(staged, key=lambda file: Path(file.path))), store) as (_, files):
-        return examples_of(f"release '{manifest.release}'", files, manifest, terms)
+        return examples_of(f"release '{manifest.release}'", files, manifest)
 
 
 @contextmanager

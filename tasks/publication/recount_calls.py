@@ -30,10 +30,11 @@ from tasks.recount.verdict import RecountBasis
 from tasks.release.files import Csv, file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.source.duckdb_objects import register_objects
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, parquet_sql, quote, write_parquet
 from tasks.store.files import file_digest
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
+from tasks.writing.people import WrittenPersons
 
 Counted = TypeVar("Counted")
 Keep = Callable[[int, Callable[[Path], int]], Artifact]
@@ -91,8 +92,6 @@ def divide_members(
     several shares.
 
     Args:
-        connection: The database.
-        job: The job.
         people: Where they are, or a part of them, with all classes.
         keep: Returns what keeps tables of a kind.
         first: Whether what the classes publish is set apart too; another part's task does it where it is not.
@@ -126,9 +125,7 @@ def _set_apart(
     given = ", ".join(f"{name} AS {quote(column)}" for name, column in zip(names, columns, strict=True))
 
     def write(number: int, path: Path) -> int:
-        selected = f"SELECT {given} FROM apart WHERE share = {number:d}"
-        [(rows,)] = connection.execute(f"COPY ({selected}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
-        return int(rows)
+        return write_parquet(connection, f"SELECT {given} FROM apart WHERE share = {number:d}", path)
 
     return tuple(keep(number, partial(write, number)) for number in range(shares))
 
@@ -136,11 +133,6 @@ def _set_apart(
 def _typed(connection: duckdb.DuckDBPyConnection, statement: str, names: Sequence[str]) -> str:
     described = connection.execute(f"DESCRIBE {statement}").fetchall()
     return ", ".join(f"{name} {dtype}" for name, (_, dtype, *_) in zip(names, described, strict=True))
-
-
-def files_sql(paths: Sequence[Path]) -> str:
-    """Return the SQL relation of the Parquet files that tasks wrote."""
-    return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
 
 
 def counts_to_text(counts: Any) -> str:
@@ -185,18 +177,7 @@ class Written(NamedTuple):
         return f"release '{self.release}'"
 
 
-class ClassPersonArtifacts(NamedTuple):
-    """Artefacts of the persons of each class and of the classes' labels; empty without a person column."""
-
-    people: tuple[Artifact, ...] = ()
-    classes: tuple[Artifact, ...] = ()
-
-    def files(self, store: Store) -> PeopleFiles | None:
-        """Return the files of persons and classes, fetched where needed; None without a person column."""
-        return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
-
-
-def recount_in_one(job: Job, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, store: Store) -> Recount:
+def recount_in_one(job: Job, written: Written, source: ChunkedSource, class_persons: WrittenPersons, store: Store) -> Recount:
     """Recount a release's files on this worker; return the recount, raise on any fault."""
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
@@ -205,7 +186,7 @@ def recount_in_one(job: Job, written: Written, source: ChunkedSource, class_pers
         return recount(job, files, spill, written.what, original, written.layout, class_persons.files(store), basis)
 
 
-def recount_to_text(job: Job, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, store: Store) -> str:
+def recount_to_text(job: Job, written: Written, source: ChunkedSource, class_persons: WrittenPersons, store: Store) -> str:
     """Recount a release on this worker, raise if it breaks the promise; return the recount as JSON text."""
     return counts_to_text(recount_in_one(job, written, source, class_persons, store))
 
@@ -223,7 +204,7 @@ def divide_written_records(job: Job, written: Written, share_count: int, key: Ke
 
 
 def divide_written_members(
-    job: Job, class_persons: ClassPersonArtifacts, share_count: int, first: bool, key: Key, store: Store
+    job: Job, class_persons: WrittenPersons, share_count: int, first: bool, key: Key, store: Store
 ) -> DividedMembers:
     """Divide the persons of classes into stored shares of classes; the first part has class labels too."""
     files = class_persons.files(store)
@@ -237,7 +218,7 @@ def count_classes_of(
     release_name: str,
     number: int,
     share: Sequence[Artifact],
-    class_persons: ClassPersonArtifacts,
+    class_persons: WrittenPersons,
     columns: pa.Schema,
     source_values: Mapping[str, Artifact],
     store: Store,
@@ -258,7 +239,7 @@ def count_persons_of(job: Job, release_name: str, persons: Sequence[Artifact], s
         return [list(map(int, pair)) for pair in found]
 
 
-def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], class_persons: ClassPersonArtifacts, store: Store) -> str:
+def count_additional_of(job: Job, release_name: str, records: Sequence[Artifact], class_persons: WrittenPersons, store: Store) -> str:
     """Count what needs all classes at once (links, population, combinations); return it as JSON text."""
     with scratch(store) as folder, connect(job, folder / "spill") as connection, file_error(release_name):
         source, people = _read(store, records), class_persons.files(store)
@@ -321,12 +302,7 @@ def _answered(connection: duckdb.DuckDBPyConnection, asked: RecountRequest, key:
     _make_tables(connection, asked.tables, store)
     for statement in asked.before:
         connection.execute(statement)
-
-    def write(path: Path) -> int:
-        [(rows,)] = connection.execute(f"COPY ({asked.statement}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
-        return int(rows)
-
-    return store.make(TALLIES.name, key, ".parquet", write)
+    return store.make(TALLIES.name, key, ".parquet", lambda path: write_parquet(connection, asked.statement, path))
 
 
 @contextmanager
@@ -373,7 +349,7 @@ def _make_tables(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Art
 
 
 def _read(store: Store, artifacts: Sequence[Artifact]) -> str:
-    return files_sql([store.path(one) for one in artifacts])
+    return parquet_sql([store.path(one) for one in artifacts])
 
 
 def _keep(store: Store, key: Key, kind: str) -> Keep:

@@ -31,7 +31,6 @@ from tasks.publication.recount_calls import (
     RELEASE,
     SOURCE,
     TALLIES,
-    ClassPersonArtifacts,
     DividedMembers,
     DividedRelease,
     RecountRequest,
@@ -43,7 +42,6 @@ from tasks.publication.recount_calls import (
     counts_from_text,
     divide_written_members,
     divide_written_records,
-    files_sql,
     recount_in_one,
     recount_to_text,
     run_requests,
@@ -55,9 +53,10 @@ from tasks.recount.spreads import models_counted, needs_source_values, source_va
 from tasks.recount.verdict import CrossClassCounts, RecountBasis
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, parquet_sql, write_parquet
 from tasks.store.keys import StepCode
 from tasks.store.store import Artifact
+from tasks.writing.people import NO_PERSONS, WrittenPersons
 
 PHASE = "verify"
 
@@ -160,25 +159,20 @@ class DistributedRows(ReleaseRows):
     def exported(self, relation: str) -> Artifact:
         """Write a table of the database into the store for tasks to read; return its artefact."""
         store, key = self._tasks.run.store, RECOUNTED.once()
-
-        def write(path: Any) -> int:
-            [(rows,)] = self.connection.execute(f"COPY (FROM {relation}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
-            return int(rows)
-
-        return store.make(TALLIES.name, key, ".parquet", write)
+        return store.make(TALLIES.name, key, ".parquet", lambda path: write_parquet(self.connection, f"FROM {relation}", path))
 
     def _answers(self, label: str, parts: Sequence[tuple[Any, Any]], asked: Sequence[RecountRequest]) -> list[list[Artifact]]:
         return self._tasks.map_calls(run_requests, label, [(*part, asked, self._values) for part in parts])
 
     def _read(self, made: Sequence[Artifact]) -> str:
-        return files_sql([self._tasks.run.store.path(one) for one in made])
+        return parquet_sql([self._tasks.run.store.path(one) for one in made])
 
 
 MOST_SHARES = 64
 """Each part of the files is written in as many pieces; more would be many small ones."""
 
 
-def recount_written(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts) -> Recount:
+def recount_written(run: Run, written: Written, source: ChunkedSource, class_persons: WrittenPersons) -> Recount:
     """Recount written files, by shares of classes on a cluster; return counts, raise on a broken promise.
 
     Args:
@@ -204,7 +198,7 @@ def _most(written: Written) -> int:
     return tasks_for(workers) if workers and written.staging is None else 1
 
 
-def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_persons: ClassPersonArtifacts, most_parts: int) -> Recount:
+def recount_in_shares(run: Run, written: Written, source: ChunkedSource, class_persons: WrittenPersons, most_parts: int) -> Recount:
     """Recount written files in tasks of a share of classes each; return counts, raise on a broken promise.
 
     Args:
@@ -252,9 +246,9 @@ def _check_parts(written: Written, apart: Sequence[DividedRelease]) -> None:
         raise VerificationError(written.what, faults)
 
 
-def _members_of(apart: Sequence[DividedMembers], number: int) -> ClassPersonArtifacts:
+def _members_of(apart: Sequence[DividedMembers], number: int) -> WrittenPersons:
     """Return the members of the classes of a share."""
-    return ClassPersonArtifacts(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
+    return WrittenPersons(tuple(one.people[number] for one in apart), tuple(one.classes[number] for one in apart[:1]))
 
 
 class DistributedCounts(ReleaseCounts):
@@ -269,10 +263,10 @@ class DistributedCounts(ReleaseCounts):
         written: Written,
         source: ChunkedSource,
         apart: Sequence[DividedRelease],
-        kept: ClassPersonArtifacts,
+        kept: WrittenPersons,
     ) -> None:
         self.rows, self._tasks, self._written, self._source = rows, tasks, written, source
-        self._kept = kept if tasks.job.columns.person else ClassPersonArtifacts()
+        self._kept = kept if tasks.job.columns.person else NO_PERSONS
         self._pieces = [tuple(part.shares[number] for part in apart) for number in range(len(apart[0].shares))]
         self._counted: list[tuple[int, int]] = []
 

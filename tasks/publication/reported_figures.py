@@ -10,7 +10,7 @@ from core.recount.classes import Recount
 from core.recount.labels.label_losses import DIGITS
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from schemas.job.method import OBJECTIVES, full_domain
+from schemas.job.method import OBJECTIVES
 from schemas.release.figures import PassedColumn, may_publish_count
 from schemas.release.increments import Increment, SourceDigest
 from schemas.release.terms import OWN_NODE
@@ -51,7 +51,6 @@ def reported_loss(
     class holds of it. ``dm_all`` is told where nothing is suppressed, and is ``dm`` then.
 
     Args:
-        job: The job.
         losses: Losses as they were measured where classes were made.
         recount: Of the data files.
         suppressed_records: Records that are dropped or masked.
@@ -146,7 +145,7 @@ def node_origin(job: Job) -> str | None:
     first = " before its rounds" if job.suppression.rounds else ""
     if job.replay is not None:
         return f"replay of {job.replay.name}{first}, and no other choice was examined"
-    return f"{OWN_NODE}{first}, and no other choice was examined" if full_domain(job.method).node is not None else None
+    return f"{OWN_NODE}{first}, and no other choice was examined" if job.full_domain.node is not None else None
 
 
 def _reached(outcome: Outcome) -> str:

@@ -17,7 +17,6 @@ from schemas.relational.manifest import TablesManifest
 from schemas.release.evidence import MANIFEST, SIGNATURE, SIGNING_KEY, Document, complete_manifest
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
-from schemas.release.terms import Terms
 from tasks.release.manifest import MOST_BYTES, is_small_enough_to_parse
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
@@ -43,14 +42,13 @@ def release_id(job: Job, source: ChunkedSource) -> str:
 
 
 def complete_staging(
-    job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
+    job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest], tuple[Example, ...]]
 ) -> Manifest:
     """Check a manifest by the recount, write it, report and signature to staging; return it, or raise.
 
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
     Args:
-        job: The job.
         staging: Where they go.
         manifest: Of the release, without them.
         recount: What was counted in its data files.
@@ -61,7 +59,7 @@ def complete_staging(
     origin = {"created": datetime.now(UTC).isoformat(timespec="microseconds"), "source_name": job.source.name, "run_by": job.run_by}
     manifest = manifest.model_copy(update={"format": FORMAT} | origin)
     try:
-        texts = documents_of(make_report(manifest, manifest.asked, recount, examples(manifest, manifest.asked)))
+        texts = documents_of(make_report(manifest, recount, examples(manifest)))
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     return write_signed_documents(job, staging, manifest, texts, report_code())

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import AfterPublicationError, ObjectStoreError, PointerError
@@ -35,24 +35,14 @@ from tasks.store.files import USER_UMASK, apply_user_umask, file_digest, flush, 
 from tasks.store.keys import fingerprint_of
 from tasks.store.place import Bucket, target_of, work_of
 from tasks.store.store import Artifact
-from tasks.store.work_folder import CURRENT, clear_staging, staging_prefix
+from tasks.store.work import BucketWork
+from tasks.store.work_folder import CURRENT, FolderWork, clear_staging, staging_prefix
 
 Published = TypeVar("Published", Manifest, TablesManifest)
 
 TRIES, MOST_OF_MARK = 100, 100
 """How often the pointer is put over what was read, while others put theirs; and bytes of a mark."""
 DIGITS = "[0-9a-f]" * 16
-
-
-class TargetWork(Protocol):
-    """Interface of a run's lock on its work: the takeover count and the check that it still holds."""
-
-    @property
-    def generation(self) -> int:
-        """How often another run took the work over."""
-
-    def check(self) -> None:
-        """Raise ``WorkError`` if another run has taken the work over."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +63,6 @@ class Target:
         """Return a published release's manifest and name it in ``CURRENT``, None if absent; raise if altered.
 
         Args:
-            release: Its id.
             run: The run, which raises too if its job or policy would refuse to publish the release now.
         """
         return self.recall_by(release, run, manifest_of, unaltered_manifest)
@@ -84,7 +73,6 @@ class Target:
         """Return a published manifest and name it in ``CURRENT``; None if absent; raise if files are missing.
 
         Args:
-            release: Its id.
             run: The run, which raises too if its job or policy would refuse to publish the release now.
             read: Reads the manifest that a store has; the address is for messages.
             here: Reads that of a release in a folder.
@@ -99,7 +87,7 @@ class Target:
         self._point(release)
         return manifest
 
-    def remove_unfinished(self, work: TargetWork, *, but: str = "") -> None:
+    def remove_unfinished(self, work: FolderWork | BucketWork, *, but: str = "") -> None:
         """Do nothing: staging goes at each start; a bucket's target removes what killed runs left.
 
         Args:
@@ -136,12 +124,11 @@ class Target:
         """Return the folder of the written data files; None where they are in a bucket."""
         return staging
 
-    def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
+    def publish(self, staging: Path, release: str, work: FolderWork | BucketWork, files: Sequence[PublishedFile] = ()) -> None:
         """Rename the staging folder to the release, never over another; name the release in ``CURRENT``.
 
         Args:
             staging: Has report, manifest and, where there is a key, signature.
-            release: Its id.
             work: The work, while it is held; asked whether it is before the manifest is put.
             files: Data files that were recounted in staging; those of ``write_data`` are in their place.
         """
@@ -169,11 +156,10 @@ class Target:
         write_atomically(self.job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(self.job))
 
     @contextmanager
-    def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
+    def withdrawn_if_refused(self, release: str, work: FolderWork | BucketWork) -> Iterator[None]:
         """Do nothing around the block: staging goes at the run's end; a bucket's target removes files.
 
         Args:
-            release: Its id.
             work: The work, while it is held. Where another run has taken over, these may be its files by now: they stay.
         """
         # In a folder, each run removes its staging folder at its end.
@@ -220,7 +206,7 @@ class BucketTarget(Target):
         return None
 
     @contextmanager
-    def withdrawn_if_refused(self, release: str, work: TargetWork) -> Iterator[None]:
+    def withdrawn_if_refused(self, release: str, work: FolderWork | BucketWork) -> Iterator[None]:
         """Remove a release's unverified files from the bucket if the block raises a refusal.
 
         After an interruption, such as a full disk or a network that is down, they stay for the run that goes on.
@@ -236,7 +222,7 @@ class BucketTarget(Target):
                 self._withdraw(release, work)
             raise
 
-    def publish(self, staging: Path, release: str, work: TargetWork, files: Sequence[PublishedFile] = ()) -> None:
+    def publish(self, staging: Path, release: str, work: FolderWork | BucketWork, files: Sequence[PublishedFile] = ()) -> None:
         """Upload data files from staging, documents, then the manifest, which publishes; never over another."""
         bucket = self.bucket
         if files:
@@ -263,16 +249,16 @@ class BucketTarget(Target):
         # What goes to a bucket is made in the work folder, which is for nobody else.
         private_folder(path)
 
-    def _lay_mark(self, release: str, work: TargetWork) -> None:
+    def _lay_mark(self, release: str, work: FolderWork | BucketWork) -> None:
         """Mark a release's files as this job's, with the work's generation, for their later removal."""
         bucket_without_release(self.job, release).write(f"{release}/{self._mark}", str(work.generation).encode())
 
-    def _withdraw(self, release: str, work: TargetWork) -> None:
+    def _withdraw(self, release: str, work: FolderWork | BucketWork) -> None:
         work.check()
         if not self.bucket.exists(f"{release}/{MANIFEST}") and self._generation(f"{release}/{self._mark}") <= work.generation:
             self._remove(release)
 
-    def _finish(self, release: str, work: TargetWork) -> None:
+    def _finish(self, release: str, work: FolderWork | BucketWork) -> None:
         """Name the release in ``CURRENT``, and remove leftovers of this job's runs, local copies too."""
         bucket = self.bucket
         work.check()
@@ -287,7 +273,7 @@ class BucketTarget(Target):
         for folder in self.job.target_path.glob(f"{self.job.name}-{DIGITS}"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def remove_unfinished(self, work: TargetWork, *, but: str = "") -> None:
+    def remove_unfinished(self, work: FolderWork | BucketWork, *, but: str = "") -> None:
         """Remove releases without a manifest that this job's killed runs left, and marks of published ones."""
         bucket = self.bucket
         for mark in bucket.matching(f"{self.job.name}-{DIGITS}/{self._mark}"):
@@ -357,11 +343,7 @@ class Publication:
 
 @contextmanager
 def publication_errors(release: str) -> Iterator[Publication]:
-    """Yield a ``Publication``; once its ``undone`` is set, raise errors as ``AfterPublicationError``.
-
-    Args:
-        release: Its id.
-    """
+    """Yield a ``Publication``; once its ``undone`` is set, raise errors as ``AfterPublicationError``."""
     publication = Publication()
     try:
         yield publication

@@ -12,7 +12,7 @@ from schemas.release.evidence import PublishedFile
 from schemas.release.figures import RepeatedColumn
 from schemas.release.manifest import ClaimedLevels, Manifest
 from schemas.release.report import Example
-from schemas.release.terms import Terms, Unreported
+from schemas.release.terms import Unreported
 from tasks.composition.earlier import KnownRecords
 from tasks.composition.overlaps import ComparedRecords, compared_records
 from tasks.composition.release_history import forget_older, oldest_release_kept, write_entry
@@ -27,7 +27,7 @@ from tasks.engine.steps import step_here
 from tasks.lattice.optimum import replayed_manifest
 from tasks.publication.disclosures import attack_fields, attack_written, check_linked, check_untreated, disclosed_by
 from tasks.publication.outputs import check_output, examples_delivered
-from tasks.publication.recount_calls import ClassPersonArtifacts, Written
+from tasks.publication.recount_calls import Written
 from tasks.publication.recounts import recount_written
 from tasks.publication.reported_figures import increment_of, source_digests
 from tasks.publication.staging import complete_staging, release_id, signer_of
@@ -103,7 +103,6 @@ def verify_and_publish(
     """Write data files, recount and publish them; return the release; raise and withdraw if refused.
 
     Args:
-        run: The run.
         source: What they were made of; it must be unchanged.
         files: Data files in the order of the release.
         describe: Makes the manifest of the staged files and their recount.
@@ -152,8 +151,7 @@ def _verified_and_published(
         "policy": run.policy.digest if run.policy else None,
         "replay_of": job.replay.name if job.replay else None,
     }
-    kept = ClassPersonArtifacts(people.people, people.classes)
-    with compared_records(known, release, lambda: disclosed_by(run, written, source.payload, kept)) as compared:
+    with compared_records(known, release, lambda: disclosed_by(run, written, source.payload, people)) as compared:
         manifest = describe(written.files, counted).model_copy(update=own | compared.reported)
         manifest = manifest.model_copy(update=attack_fields(manifest, played, refused=job.overlaps == "refuse"))
         if run.untold:
@@ -183,7 +181,7 @@ def _written(
     # Records in the place of people would be a promise that nobody asked for.
     if lost := sum(not run.store.is_complete(one) for one in (*people.people, *people.classes)):
         raise PeopleLostError.of_run(lost)
-    return written, recount_written(run, written, source, ClassPersonArtifacts(people.people, people.classes))
+    return written, recount_written(run, written, source, people)
 
 
 def _finished(
@@ -200,10 +198,10 @@ def _finished(
     known, run, source = compared.known, compared.known.run, compared.known.source
     job = run.job
 
-    def examples(manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+    def examples(manifest: Manifest) -> tuple[Example, ...]:
         if written.staging is None:
-            return examples_delivered(run, written.files, manifest, terms)
-        return examples_of(f"release '{manifest.release}'", data_files(staging), manifest, terms)
+            return examples_delivered(run, written.files, manifest)
+        return examples_of(f"release '{manifest.release}'", data_files(staging), manifest)
 
     def finish() -> Manifest:
         whole = complete_staging(job, staging, manifest, counted, examples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +58,6 @@ def partition_by_method(job: Job, codes: Codes, coding: Coding, unit: Unit) -> P
     """Return the classes of records by the job's method; raise ``TypeError`` for one on cells.
 
     Args:
-        job: The job.
         codes: Shape (n, QIDs), in the order that decides ties; n ≥ k.
         coding: Domains and hierarchies.
         unit: The unit that k counts; there are at least k of it.
@@ -90,12 +89,7 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
     rows = np.flatnonzero((made.classes >= 0) & np.append(small, False)[made.classes])
     if not len(rows):
         return made
-    as_set = getattr(job.method, "generalisation", "hierarchy") == "set"
-    ways: list[Generalisation | None] = [
-        "set" if as_set and not is_numerical(domain) and not hierarchy.least else None
-        for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
-    ]
-    members = RecordsToGroup(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, unit.take(rows))
+    members = RecordsToGroup(codes[rows], axes_of(job, coding), _labels(job, coding), job.privacy.k, unit.take(rows))
     numbers = np.unique(made.classes[rows], return_inverse=True)[1].astype(np.int32)
     effort = Effort.of(len(rows), job.privacy.k, 1, MANY_EXCHANGED if len(rows) > FEW else None)
     found, steps = members.clustered(effort, numbers)
@@ -106,8 +100,9 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, unit: Unit, made: Partiti
     return Partitioned(classes, {**made.figures, "partitions": count + int(np.count_nonzero(sizes[~small])), **steps})
 
 
-def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> list[LabelPrices]:
+def _labels(job: Job, coding: Coding) -> list[LabelPrices]:
     """Return the label prices of classes, QID by QID."""
+    ways = generalisations_of_qids(job, coding)
     ends = ends_of(job, coding) or (None,) * len(ways)
     return [LabelPrices(*label) for label in zip(ways, coding.domains, coding.hierarchies, ends, strict=True)]
 
@@ -163,15 +158,20 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, unit: Unit) -> 
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.
-    members = RecordsToGroup(codes, axes_of(job, coding, "ends"), _labels(job, coding, generalisations_of_qids(job)), job.privacy.k, unit)
+    members = RecordsToGroup(codes, axes_of(job, coding, "ends"), _labels(job, coding), job.privacy.k, unit)
     classes, figures = members.clustered(Effort.of(len(codes), job.privacy.k, method.effort, method.block))
     return _counted(classes, figures)
 
 
-def generalisations_of_qids(job: Job) -> tuple[Generalisation | None, ...]:
-    """Return each QID's setting of ``generalisation``, None for the default; empty for other methods."""
+def generalisations_of_qids(job: Job, coding: Coding) -> tuple[Generalisation | None, ...]:
+    """Return how the classes of a job's method publish each QID, None for the usual way."""
     method = job.method
-    return tuple(method.way_of(qid.name) for qid in job.columns.quasi_identifiers) if isinstance(method, Generalising) else ()
+    if isinstance(method, Generalising):
+        return tuple(method.way_of(qid.name) for qid in job.columns.quasi_identifiers)
+    as_set = getattr(method, "generalisation", "hierarchy") == "set"
+    # Of numbers ranges are published all the same, and what may not be published as it is goes by its hierarchy.
+    hidden = (is_numerical(domain) or hierarchy.least for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True))
+    return tuple("set" if as_set and not unfit else None for unfit in hidden)
 
 
 def _points(codes: Codes, coding: Coding, method: RaydenMethod | MondrianCofMethod) -> Points:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,6 @@ from core.clustering.merged_classes import (
 )
 from core.mondrian.recoding import PublishedClasses
 from core.recoding.classes import Sets
-from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from core.recoding.release_order import number_combinations, record_hashes
 from core.units.digests import Digests
@@ -60,17 +58,10 @@ from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_undeclared_table
 from tasks.writing.people import Assigned, WrittenPersons
 from tasks.writing.pseudonyms import read_published
-from tasks.writing.rewriting import ChunkPosition, Rewriting, additional_columns, rewrite, write_class_records
+from tasks.writing.rewriting import ChunkPosition, LabelledClasses, Rewriting, additional_columns, rewrite, write_class_records
 
 OF_RECORDS = OF_CELLS | {"cells": "assigned"}
 """The steps of a recoding of single records."""
-
-
-class LabelledClasses(NamedTuple):
-    """Labels of the classes, one row per class in the order of the release, and their sizes."""
-
-    labels: pa.Table
-    sizes: NDArray[np.int64]
 
 
 def _recode(given: DomainTable, parts: Sequence[Artifact]) -> RecodingArtifacts:
@@ -126,9 +117,8 @@ def recode_with_method(job: Job, coding: Coding, records: JobRecords) -> tuple[R
     while True:
         if (found.classes < 0).all():
             raise no_class_error(job, coding, criteria.column_broken_by_holders() if criteria else None)
-        how = ClassPublication(
-            job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), generalisations_of_qids(job)
-        )
+        treatment, ways = _treatment(job, found.classes, criteria), generalisations_of_qids(job, coding)
+        how = ClassPublication(job.privacy.k, treatment, job.intervals, ends_of(job, coding), ways)
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
         if unit.adds_up or criteria is None or not criteria.failing(published).any():
@@ -171,11 +161,6 @@ def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) 
         return job.suppression.treatment
     mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
     return "drop" if criteria.failing(mask).any() else "mask"
-
-
-def _style(job: Job) -> Style:
-    as_set = getattr(job.method, "generalisation", "hierarchy") == "set"
-    return Style(job.intervals, "set" if as_set else "hierarchy")
 
 
 def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes, people: tuple[int, int] | None) -> LocalOutcome:
@@ -277,7 +262,7 @@ def _published(given: RecordRewriting, classes: NDArray[np.int32], chunk: Chunk)
 def need_fragments(job: Job, coding: Coding) -> bool:
     """Return whether records must be divided into fragments; raise if promise or memory forbid a run."""
     check_promise(job, coding)
-    check_intervals(coding, generalisations_of_qids(job))
+    check_intervals(coding, generalisations_of_qids(job, coding))
     needed = bytes_of_records(job, coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
     if getattr(job.method, "pool", "join") == "suppress":

@@ -44,7 +44,7 @@ from schemas.release.figures import KINDS, Kind
 from schemas.release.manifest import published_qids
 from tasks.recount.original import Original
 from tasks.recount.rows import ReleaseRows
-from tasks.store.database import literal, quote
+from tasks.store.database import literal, parquet_sql, quote
 
 PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
 """The files of a release's persons, and those of its classes.
@@ -173,7 +173,7 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
     named = all("class" in pq.read_schema(path).names for path in labels)
     numbered = "file_row_number AS class, * EXCLUDE (file_row_number)"
     classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({parts}, file_row_number = {not named}))"
-    return classes, f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
+    return classes, parquet_sql(kept)
 
 
 def _classed(files: PeopleFiles, qids: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ from tasks.recount.published_values import published_source
 from tasks.recount.rows import JOINED_COLUMNS, RowsInOneDatabase
 from tasks.release.files import Csv, relation_of
 from tasks.source.locations import relation_of_files
-from tasks.store.database import connect, literal, lower_memory_limit, quote
+from tasks.store.database import connect, lower_memory_limit, quote, write_parquet
 
 OVERLAPPING = "labels overlap, so that they do not say which class a record of the source is in"
 MANY = f"there are more than {JOINED_COLUMNS} quasi-identifiers"
@@ -122,9 +122,9 @@ def _counted(job: Job, sides: ReleaseAndSource, labels: Sequence[PublishedLabels
     if lacking:
         return PeopleOfSource(because=LACKING, lacking=int(lacking))
     kept, classes = folder / "people.parquet", folder / "classes.parquet"
-    connection.execute(f"COPY ({people_of_classes_sql(len(values))}) TO {literal(str(kept))} (FORMAT parquet)")
+    write_parquet(connection, people_of_classes_sql(len(values)), kept)
     texts = ", ".join(f"label_{number}" for number in range(len(qids)))
-    connection.execute(f"COPY (SELECT class, {texts} FROM classes) TO {literal(str(classes))} (FORMAT parquet)")
+    write_parquet(connection, f"SELECT class, {texts} FROM classes", classes)
     return PeopleOfSource(([kept], [classes]))
 
 

@@ -43,7 +43,7 @@ from tasks.recount.untreated_tables import UntreatedTables, count_untreated
 from tasks.recount.verdict import hidden_label_faults
 from tasks.release.files import file_error
 from tasks.source.duckdb_objects import register_objects
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, literal, parquet_sql, quote, write_parquet
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def table_as_read(
     """
     return ReadTable(
         table,
-        f"read_parquet([{', '.join(literal(str(path)) for path in files)}], hive_partitioning = false)",
+        parquet_sql(files),
         tuple(map(quote, qids)),
         tuple(map(quote, key)),
         {other: tuple(map(quote, referring[other])) for other in sorted(referring, key=tree.chains[table].index)},
@@ -149,7 +149,7 @@ def recount_tables(written: WrittenTables, spill: Path, release_name: str, histo
             faults += wrong
         found, wrong = count_histories(_asked(job), connection, tables)
         if histories is not None:
-            connection.execute(f"COPY ({persons_of_histories_sql(tables[tree.unit])}) TO {literal(str(histories))} (FORMAT parquet)")
+            write_parquet(connection, persons_of_histories_sql(tables[tree.unit]), histories)
         wrong += value_faults(written.job, written.originals, connection, tables, whole)
         wrong += few_persons_faults(job, connection, tables)
         told = count_untreated(connection, tables, untreated, tree, job.privacy.k, job.privacy.known_rows)
@@ -269,8 +269,7 @@ def _joined(
 def _column_faults(written: WrittenTables, table: str) -> list[str]:
     """Return a fault if a table's files do not have the job's published columns in order."""
     spec = written.job.tables[table]
-    linking = dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)])
-    before = [*linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
+    before = [*spec.linking, *(qid.name for qid in spec.columns.quasi_identifiers), *spec.columns.sensitive]
 
     def fits(names: Sequence[str]) -> bool:
         others = names[len(before) :]

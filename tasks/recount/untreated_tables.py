@@ -50,8 +50,7 @@ class UntreatedTables:
         """Return the columns that a job's tables publish beside QIDs and keys, by kind and table."""
         passed, insensitive, sensitive = {}, {}, {}
         for name, table in job.tables.items():
-            linking = {*table.key, *(column for referred in table.referring.values() for column in referred)}
-            known = linking | {qid.name for qid in table.columns.quasi_identifiers}
+            known = {*table.linking, *(qid.name for qid in table.columns.quasi_identifiers)}
             others = [column for column in columns[name] if column not in known]
             passed[name] = [column for column in others if column not in table.columns.ways]
             insensitive[name] = [column for column in others if column not in table.columns.sensitive]

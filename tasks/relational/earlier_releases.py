@@ -44,7 +44,7 @@ from tasks.relational.contents import (
 from tasks.relational.making.writing import ReleasedTables
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, literal, write_parquet
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import KeptRecords
@@ -75,8 +75,7 @@ class ShownTables:
     def table(self, name: str) -> ShownTable:
         """Return a table as SQL names, with all columns that it publishes."""
         spec = self.job.tables[name]
-        linking = {*spec.key, *(column for columns in spec.referring.values() for column in columns)}
-        known = linking | {qid.name for qid in spec.columns.quasi_identifiers}
+        known = {*spec.linking, *(qid.name for qid in spec.columns.quasi_identifiers)}
         others = [column for column in pq.read_schema(self.files[name][0]).names if column not in known]
         return shown_table(self.job, name, self.files[name], others)
 
@@ -90,9 +89,7 @@ def _disclosed(given: ShownTables, link: str, path: Path) -> int:
             below = [other for other in tables.values() if name in dict(other.references)]
             connection.execute(row_digests_sql(tables[name], below, salt))
         statement = disclosed_persons_sql(tables[tree.unit], [link])
-        copy = f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION uncompressed)"
-        [(rows,)] = connection.execute(copy).fetchall()
-    return int(rows)
+        return write_parquet(connection, statement, path, "COMPRESSION uncompressed")
 
 
 DISCLOSED_PERSONS = FileStep(

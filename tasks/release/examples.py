@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
-from schemas.release.terms import Terms
 from tasks.release.files import file_error, layout_of, relation_of
 from tasks.store.database import database, quote
 
@@ -29,7 +28,7 @@ LONG = 256
 """Bytes that a value of a column takes on average where none is looked for: records of 10 KB are two thousand at a time to DuckDB."""
 
 
-def examples_of(release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+def examples_of(release_name: str, files: Sequence[Path], manifest: Manifest) -> tuple[Example, ...]:
     """Return up to three example records, one from each third of the classes, in label order.
 
     Only the first, the middle and the last file are read. The records are the same whatever the order of the source.
@@ -37,15 +36,13 @@ def examples_of(release_name: str, files: Sequence[Path], manifest: Manifest, te
     Args:
         release_name: How the release is called in a message.
         files: Its data files, in order.
-        manifest: Gives k, its unit, and the format of CSV files.
-        terms: Give the columns under which the quasi-identifiers are published.
+        manifest: Gives k, its unit, the format of CSV files, and the columns under which the quasi-identifiers are published.
     """
-    qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
+    qids = [column for qid in manifest.asked.quasi_identifiers for column in qid.columns]
     some = example_files(files)
-    memory = terms.memory
     with (
         TemporaryDirectory(prefix="skald-examples-") as spill,
-        database(memory, Path(spill), threads=1) as connection,
+        database(manifest.asked.memory, Path(spill), threads=1) as connection,
         file_error(release_name),
     ):
         source = relation_of(connection, some, layout_of(files, manifest.columns))

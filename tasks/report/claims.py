@@ -111,20 +111,15 @@ def reason_without_maximum_risk(manifest: Manifest) -> str:
     """Return why untreated columns rule out a claim of maximum risk; empty if they do not."""
     k, together = int(manifest.privacy["k"]), manifest.passthrough_together
     said = reason_of_combinations(
-        together, k, is_accepted=is_accepted_untreated(manifest), has_untreated_columns=manifest.has_untreated_columns
+        together, k, is_accepted=manifest.asked.accept_untreated, has_untreated_columns=manifest.has_untreated_columns
     )
     return said or reason_of_identifying_columns(manifest.passthrough)
-
-
-def is_accepted_untreated(manifest: Manifest) -> bool:
-    """Return whether the job accepts combinations of untreated columns shared by fewer than k."""
-    return manifest.asked.accept_untreated
 
 
 def accepted_below_k(manifest: Manifest) -> Together | None:
     """Return the figures of untreated columns together if the job accepts some below k, else None."""
     together = manifest.passthrough_together
-    return together if together and together.below_k and is_accepted_untreated(manifest) else None
+    return together if together and together.below_k and manifest.asked.accept_untreated else None
 
 
 def first_warning(manifest: Manifest) -> str:
@@ -134,7 +129,7 @@ def first_warning(manifest: Manifest) -> str:
 
 def untreated_warning(manifest: Manifest) -> str:
     """Return a warning of untreated columns that together single people out; empty if none do."""
-    return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), is_accepted=is_accepted_untreated(manifest))
+    return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), is_accepted=manifest.asked.accept_untreated)
 
 
 def together_sentences(manifest: Manifest) -> tuple[str, ...]:

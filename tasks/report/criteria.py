@@ -14,19 +14,15 @@ from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.figures import KINDS, identifying_columns, population_sentences
 from schemas.release.manifest import Manifest
 from schemas.release.report import Criterion, Proof
-from schemas.release.terms import OWN_NODE, Terms
+from schemas.release.terms import OWN_NODE
 from tasks.report.claims import together_sentences
 from tasks.report.sentences import linked_sentences, one_value_sentence, proofs
 from tasks.report.terms import UnitWording
 
 
-def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:
-    """Return the report's answers on singling out, linkability and inference for a release.
-
-    Args:
-        terms: The requirements of the job.
-    """
-    return _singling_out(manifest), _linkability(manifest), _inference(manifest, terms)
+def criteria_of(manifest: Manifest) -> tuple[Criterion, ...]:
+    """Return the report's answers on singling out, linkability and inference for a release."""
+    return _singling_out(manifest), _linkability(manifest), _inference(manifest)
 
 
 def _singling_out(manifest: Manifest) -> Criterion:
@@ -130,33 +126,33 @@ def _worst(proof: Proof) -> str:
     return f"{proof.measured} was measured at worst" if proof.measured else "and every class keeps it"
 
 
-def _inference(manifest: Manifest, terms: Terms) -> Criterion:
+def _inference(manifest: Manifest) -> Criterion:
     """Answer whether sensitive values of a person known to be in the data can be inferred."""
-    found, told = manifest.one_value, []
+    found, sensitive, told = manifest.one_value, manifest.asked.sensitive, []
     for name, one in found.items():
         told.append(
             one_value_sentence(name, one, manifest.classes)
             if one.classes
             else f"'{name}': in none of the {manifest.classes:,} classes do all who have a value hold the same one."
         )
-    if unmeasured := [name for name in terms.sensitive if name not in found]:
+    if unmeasured := [name for name in sensitive if name not in found]:
         told.append(f"{listed(unmeasured)}: not measured.")
     asked = [
         proof for proof in proofs(manifest.privacy, manifest.measured, manifest.min_class, UnitWording.of_release(manifest)) if proof.column
     ]
     told += [f"'{one.column}', {one.model}: {one.asked} was asked of every class, {_worst(one)}." for one in asked]
     guarded = {column for _, column, _ in models_in_job(manifest.privacy)}
-    if unguarded := [name for name in terms.sensitive if name not in guarded]:
+    if unguarded := [name for name in sensitive if name not in guarded]:
         told.append(f"How values are spread within a class was not asked to be limited for {listed(unguarded)}.")
-    if not terms.sensitive:
+    if not sensitive:
         told.append("The job names no sensitive column, so that nothing was measured.")
     certain = any(one.classes for one in found.values())
-    weak = certain or bool(unguarded) or not terms.sensitive
+    weak = certain or bool(unguarded) or not sensitive
     answer = (
         "Yes, for certain, in some classes."
         if certain
         else "Not measured."
-        if not terms.sensitive
+        if not sensitive
         else "Nothing follows for certain; how likely a value is was not limited."
         if unguarded
         else "Limited as was asked."
@@ -178,14 +174,11 @@ MONDRIAN, MANY_TIMES = "mondrian", 50
 """The method whose cuts l or t may refuse, and how many times larger than what could be cut, 2k, a class is that stayed whole for it."""
 
 
-def advice_sentences(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
-    """Return sentences on how to lose less where columns are withheld or too coarse; empty if not.
-
-    ``objective`` is the loss that the search minimised, if that is known.
-    """
+def advice_sentences(manifest: Manifest) -> tuple[str, ...]:
+    """Return sentences on how to lose less where columns are withheld or too coarse; empty if not."""
     if kept := _kept_whole(manifest):
         return kept
-    levels = manifest.levels or {}
+    levels, objective = manifest.levels or {}, manifest.asked.objective
     withheld = [name for name, level in levels.items() if manifest.tops.get(name) == level > 0]
     nearly = [name for name in levels if name not in withheld and manifest.ncp.get(name, 0.0) >= NEARLY]
     if not levels or not (withheld or nearly or manifest.loss["gcp"] >= COARSE):
@@ -219,9 +212,6 @@ def uncut_classes_advice(size: float, k: int, sampled: int | None = None) -> str
         size: Mean size of the class of a record.
         k: The k of the job.
         sampled: Number of sampled records; None if all records were used.
-
-    Returns:
-        None where classes are not far larger than k.
     """
     if size < MANY_TIMES * 2 * k:
         return None

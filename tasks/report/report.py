@@ -18,7 +18,7 @@ from schemas.job.privacy import SUPPRESSIONS
 from schemas.release.evidence import ALTERED, has_digest, has_valid_digest
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import CameOut, Example, Figure, Limit, Report, ReportedFile, ReportedQid, RequestedTerms, RiskFigure
-from schemas.release.terms import Band, QidTerms, Terms
+from schemas.release.terms import Band, QidTerms
 from tasks.recount.recount import count_classes, file_faults, risk_faults
 from tasks.release.examples import examples_of
 from tasks.release.files import data_files, file_error, layout_of, relation_of
@@ -50,21 +50,20 @@ BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""
 
 
-def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tuple[Example, ...]) -> Report:
-    """Return a release's report, built from manifest, job settings, recount and example records.
+def make_report(manifest: Manifest, recount: Recount, examples: tuple[Example, ...]) -> Report:
+    """Return a release's report, built from manifest, recount and example records.
 
     Args:
         manifest: The release's manifest.
-        terms: The settings of the job; the manifest's, unless its version kept none.
         recount: The counts of the written files.
         examples: Published records, as far as they may be shown.
     """
-    unit = UnitWording.of_release(manifest)
+    terms, unit = manifest.asked, UnitWording.of_release(manifest)
     return Report(
         release=manifest.release,
         name=manifest.name,
-        asked=_asked(manifest, terms),
-        came_out=_came_out(manifest, terms, recount),
+        asked=_asked(manifest),
+        came_out=_came_out(manifest, recount),
         proofs=proofs(manifest.privacy, manifest.measured, manifest.min_class, unit),
         qids=tuple(_qid(qid, manifest) for qid in terms.quasi_identifiers),
         losses=tuple(_losses(manifest.loss, unit)),
@@ -72,8 +71,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
         risk_basis=unit.basis(),
         maximum_risk=maximum_risk(manifest),
         optimal=manifest.optimal,
-        certificate=certificate(manifest, terms.objective),
-        advice=advice_sentences(manifest, terms.objective),
+        certificate=certificate(manifest),
+        advice=advice_sentences(manifest),
         lattice=manifest.lattice,
         verified=verification(manifest),
         limits=(
@@ -99,16 +98,17 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
         source_name=manifest.source_name,
         run_by=manifest.run_by,
         created=manifest.created,
-        columns=published_columns_of(manifest, terms),
+        columns=published_columns_of(manifest),
         examples=examples,
-        criteria=criteria_of(manifest, terms),
+        criteria=criteria_of(manifest),
         attacks=reported_attacks(manifest),
         attacked=attack_sentences(manifest),
     )
 
 
-def _asked(manifest: Manifest, terms: Terms) -> RequestedTerms:
+def _asked(manifest: Manifest) -> RequestedTerms:
     """Return the report's section on the job's requirements."""
+    terms = manifest.asked
     return RequestedTerms(
         promises=promises(manifest.privacy, UnitWording.of_release(manifest)),
         privacy=manifest.privacy,
@@ -131,7 +131,7 @@ def _asked(manifest: Manifest, terms: Terms) -> RequestedTerms:
     )
 
 
-def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
+def _came_out(manifest: Manifest, recount: Recount) -> CameOut:
     """Return the report's section on the resulting records and classes."""
     # In the files masked records are one class; in the report they are suppressed and in no class. Persons are not in the files, so that
     # a report that is made again has them from the manifest.
@@ -151,7 +151,7 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
         mean_class=sum(band.records for band in held) / classes if classes else 0.0,
         bands=held,
         source_bands=manifest.source_sizes,
-        why_suppressed=suppression(manifest, terms),
+        why_suppressed=suppression(manifest),
         files=len(manifest.files),
         remainder=local_treatment_sentences(manifest),
         unit=UnitWording.of_release(manifest).one,
@@ -211,7 +211,6 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
     """Verify data files by manifest and recount; return the report, rebuilt in memory; raise on faults.
 
     Args:
-        release: The release folder.
         job: Raises unless the release is of this job.
     """
     files, manifest = data_files(release), read_manifest(release)
@@ -225,20 +224,20 @@ def rebuild_report(release: Path, job: Job | None = None) -> Report:
         raise VerificationError(what, faults)
     if job is not None and not is_of_job(manifest, job, read_secrets(job)):
         raise StorageError.other_job(str(release))
-    found = recount_release_files(what, files, manifest, manifest.asked)
+    found = recount_release_files(what, files, manifest)
     if faults := rebuilt_report_faults(manifest, found):
         raise VerificationError(what, faults)
-    return make_report(manifest, manifest.asked, found, examples_of(what, files, manifest, manifest.asked))
+    return make_report(manifest, found, examples_of(what, files, manifest))
 
 
-def recount_release_files(release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
+def recount_release_files(release_name: str, files: Sequence[Path], manifest: Manifest) -> Recount:
     """Return a recount of the classes in a release's data files, by its manifest without the job.
 
     Args:
         release_name: How the release is called in a message.
-        manifest: Gives k and the format of CSV files.
-        terms: Give the columns under which the quasi-identifiers are published.
+        manifest: Gives k, the format of CSV files, and the columns under which the quasi-identifiers are published.
     """
+    terms = manifest.asked
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
     layout = layout_of(files, manifest.columns)
     # Without a job there is no work folder; what is spilt here is of published files.

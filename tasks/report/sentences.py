@@ -72,9 +72,9 @@ LEVELS_ALONE = (
 )
 
 
-def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
+def certificate(manifest: Manifest) -> tuple[str, ...]:
     """Return sentences on whether the release is certified to be the best by its method."""
-    nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
+    objective, nodes, passing = manifest.asked.objective, manifest.search.get("nodes"), manifest.search.get("passing")
     if objective is None or not isinstance(nodes, int):
         return (
             "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
@@ -112,7 +112,7 @@ def _orders(manifest: Manifest) -> tuple[str, ...]:
     )
 
 
-def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
+def suppression(manifest: Manifest) -> tuple[str, ...]:
     """Return sentences on how many records were suppressed, for which requirement, and how."""
     lost, why = manifest.suppressed, manifest.suppressed_for
     if not lost:
@@ -126,7 +126,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         told.append(f"{counted(linked, 'record')}: with them fewer than k people would share a set of combinations (method.linked: keep).")
     if not told:
         told.append(f"{counted(lost, 'record')}: {METHODS[manifest.method].suppressed}.")
-    if SUPPRESSIONS[terms.treatment].masks:
+    if SUPPRESSIONS[manifest.asked.treatment].masks:
         dropped = lost - manifest.masked - uneven
         told.append(f"Published with * in every quasi-identifier: {counted(manifest.masked, 'record')} of them.")
         if uneven:
@@ -238,18 +238,18 @@ def _uncompared(manifest: Manifest) -> list[str]:
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
-    """Return all warnings of a run, those on attacks and untreated columns first."""
+    """Return all warnings of a run: on attacks, untreated columns and repeating identifiers first."""
     # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
-    first = [one for one in (attack_warning(manifest), untreated_warning(manifest)) if one]
+    first = [one for one in (attack_warning(manifest), untreated_warning(manifest), UnitWording.of_release(manifest).warning()) if one]
     told = [*passthrough_warnings(manifest.passthrough, manifest.published)]
     if joint := composition_warning(manifest):
         told.append(joint)
     if manifest.asked.tries_next:
         told.append(TRIED_NEXT)
-    return [*first, *repeat_warnings(manifest), *(copies if equal else []), *empty_column_warnings(manifest), *told]
+    return [*first, *(copies if equal else []), *empty_column_warnings(manifest), *told]
 
 
 def empty_column_warnings(manifest: Manifest) -> list[str]:
@@ -260,12 +260,6 @@ def empty_column_warnings(manifest: Manifest) -> list[str]:
         for name, one in found.items()
         if one is not None and one.values == 0
     ]
-
-
-def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:
-    """Return the warning, if any, that identifiers repeat although k counts records; at most one."""
-    said = UnitWording.of_release(manifest).warning()
-    return (said,) if said else ()
 
 
 COMPOSITION = "Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008"

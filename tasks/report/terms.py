@@ -98,7 +98,6 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
     """Return the settings of a job that its manifest publishes.
 
     Args:
-        job: The job.
         node: The level of each QID that is published; None where every class has labels of its own.
         tops: The last level of each QID.
     """
@@ -157,11 +156,12 @@ MONTHS = ["January", "February", "March", "April", "May", "June", "July", "Augus
 AS_IT_IS = "as in the source"
 
 
-def published_columns_of(manifest: Manifest, terms: Terms) -> tuple[PublishedColumn, ...]:
+def published_columns_of(manifest: Manifest) -> tuple[PublishedColumn, ...]:
     """Return every column of the data files with its role and treatment.
 
     Quasi-identifiers come first in job order, then sensitive ones, all others, and pseudonyms.
     """
+    terms = manifest.asked
     qids = [
         PublishedColumn(name=name, role="quasi-identifier", published=_published(qid.published, name, qid.columns))
         for qid in terms.quasi_identifiers
@@ -201,10 +201,7 @@ def _distinct(manifest: Manifest, name: str) -> int | None:
 
 
 def date_text(created: str | None) -> str:
-    """Return an ISO timestamp in words and UTC; unchanged if it is none, empty for None.
-
-    A text that is no timestamp is returned as it is.
-    """
+    """Return an ISO timestamp in words and UTC; unchanged if it is none, empty for None."""
     try:
         moment = datetime.fromisoformat(created).astimezone(UTC) if created else None
     except ValueError:

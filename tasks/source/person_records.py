@@ -23,7 +23,7 @@ from schemas.job.job import Job
 from tasks.source.chunks import Chunk, SourceFile
 from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, open_source_file, read_chunk
 from tasks.source.unpacked import UNIT, rows_of_long
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, quote, write_parquet
 from tasks.store.keys import Key, StepCode, fingerprint_of
 from tasks.store.store import Artifact, Store
 
@@ -147,8 +147,7 @@ def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: st
         with connect(job, store.folder.parent / "spill") as connection, batches:
             connection.register("records", batches)
             connection.register("digests", digests)
-            connection.execute(f"COPY ({statement}) TO {literal(str(part))} (FORMAT parquet)")
-        return int(pq.read_metadata(part).num_rows)
+            return write_parquet(connection, statement, part)
 
     return store.make(WITHHELD.name, WITHHELD.key(key, [Chunk.of(file).key for file in files], persons, most), ".parquet", write)
 

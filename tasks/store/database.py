@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -62,6 +62,23 @@ def quote(name: str) -> str:
 def literal(text: str) -> str:
     """Return a text quoted as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def parquet_sql(paths: Sequence[Path]) -> str:
+    """Return the SQL relation of some Parquet files."""
+    # Left to itself DuckDB takes folders such as a=b above a file for columns of it.
+    return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
+
+
+def write_parquet(connection: duckdb.DuckDBPyConnection, statement: str, path: Path, *options: str) -> int:
+    """Write the rows of an SQL query to a Parquet file; return their number.
+
+    Args:
+        options: Of DuckDB's COPY, such as ``COMPRESSION uncompressed``.
+    """
+    how = ", ".join(["FORMAT parquet", *options])
+    [(rows,)] = connection.execute(f"COPY ({statement}) TO {literal(str(path))} ({how})").fetchall()
+    return int(rows)
 
 
 def syntax_of(statement: str) -> dict[str, Any] | None:
@@ -153,7 +170,6 @@ def interruptible(call: Callable[[], Any], cancel: Callable[[], None], *closing:
     A driver heeds no signal, so it works on a thread of its own.
 
     Args:
-        call: The call.
         cancel: Ends what the database works on.
         *closing: What closes what the call uses. If a server does not react, it is left open.
     """

@@ -73,7 +73,6 @@ def write_atomically(path: Path, write: Callable[[Path], int], mode: int = PRIVA
     """Write a file by ``write`` under a temporary name, then rename it; return what ``write`` returns.
 
     Args:
-        path: The file.
         write: Fills the path that it is given.
         mode: Of the file.
         prefix: Of the temporary name, by which whoever may remove it knows what a killed process left.
@@ -103,7 +102,6 @@ def check_takes_files(folder: Path, target: Path | None = None) -> None:
     """Raise ``FolderError`` if no file can be created in a folder; folders made by the try are removed.
 
     Args:
-        folder: The folder.
         target: That of a job, where nothing may lie that is for its people alone.
     """
     if target and real_path(folder).is_relative_to(real_path(target)):
@@ -139,7 +137,6 @@ def locked_file(path: Path, how: int) -> Iterator[None]:
     """Hold a file's ``flock`` for the block, creating the file; raise ``BusyError`` if it is held.
 
     Args:
-        path: The file.
         how: As ``fcntl.flock`` takes it.
     """
     try:

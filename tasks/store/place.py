@@ -307,7 +307,6 @@ class Bucket(Place):
         """Upload a file as an object, over other content, unless the same content is there.
 
         Args:
-            path: The file.
             name: Of the object; no other content belongs there.
             sha256: The file's digest, in hex.
         """

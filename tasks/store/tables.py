@@ -282,7 +282,6 @@ def array_file(path: Path, dtype: DTypeLike, shape: tuple[int, ...]) -> Iterator
     """Open a new file of an array in C order at its first number; what is not written is 0.
 
     Args:
-        path: The file.
         dtype: Of the array, without objects.
         shape: Of the array.
     """

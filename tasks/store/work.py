@@ -210,10 +210,7 @@ def clean_work(job: Job) -> CleanOutcome:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a private temporary folder for work, removed after; clear those of killed processes.
-
-    Folders that killed processes left are removed first.
-    """
+    """Yield a private temporary folder for work, removed after; clear those of killed processes."""
     with random_temporary_folder("work") as folder:
         # What is made in there is scratch and nobody's release, as in every work folder.
         (private_folder(folder) / MARK).write_text(CONTENT_WORDS)

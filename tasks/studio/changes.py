@@ -41,8 +41,6 @@ def column_path(data: Mapping[str, Any], name: str) -> Way | None:
 def with_role(text: str, profile: ColumnProfile, role: str) -> str:
     """Return a job's text with a column moved to another role, settings of the old role removed.
 
-    Settings that belong to the old role alone are removed.
-
     Args:
         role: As in ``LISTS``.
     """

@@ -26,7 +26,7 @@ from core.recoding.recoding import recode
 from core.units.class_table import table_at
 from schemas.errors.base import PrivacyError, SkaldError
 from schemas.job.job import Job
-from schemas.job.method import METHODS, full_domain
+from schemas.job.method import METHODS
 from schemas.job.record_methods import KMemberMethod, MondrianMethod
 from tasks.counting.coding import Coding
 from tasks.lattice.promises import most_suppressed, named_node, promise_of, searched_axes
@@ -183,7 +183,7 @@ def preferred_node(job: Job, front: ParetoFront | None) -> Node | None:
 
     A named node is returned whatever it suppresses. Else only nodes within the suppression limit count; None if there is none.
     """
-    if named := full_domain(job.method).node:
+    if named := job.full_domain.node:
         return tuple(named)
     limit = floor(Fraction(job.suppression.limit) * 10**9) / 10**9
     able = [one for one in front.nodes if one.suppressed <= limit] if front else []

@@ -145,8 +145,6 @@ def lines_of_rare(rows: Sequence[Sequence[str]], group: int, shown: Sequence[int
 def write_groups(job: Job, name: str, spec: HierarchySpec, rows: Sequence[Sequence[str]]) -> dict[str, object] | None:
     """Check and write a listed hierarchy to the job's file; return its new job entry, None if the same.
 
-    None where the job's entry stays the same.
-
     Args:
         name: Of the column.
         spec: The list as it is, in a file or in the job, from which it moves into a file.

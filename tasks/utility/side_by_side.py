@@ -144,7 +144,6 @@ class UtilityComparison:
         """Return samples of source and release, as label numbers and folds; the database keeps one thread.
 
         Args:
-            columns: The columns.
             split: Columns that both publish as they are: records that are equal in them fall into one fold on either side. None for folds
                 that are dealt out among the records of each side by itself.
         """
@@ -288,7 +287,6 @@ def published_penalties(
     The code is the same for all methods. It uses only the job, the source's values and the files.
 
     Args:
-        job: The job.
         coding: The source's values.
         files: The data files.
         columns: Types by column, where the manifest states them.

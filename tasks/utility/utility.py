@@ -134,7 +134,6 @@ def measure_utility(job: Job, release: Path, queries: int, seed: int, target: st
     """Return a release's utility against its job's source, whose work is locked meanwhile.
 
     Args:
-        job: The job.
         release: A release folder; of another tool too, if its labels are those of the job's hierarchies, ranges or sets of values.
         queries: Random count queries.
         seed: Of queries, samples and classifier.
@@ -150,7 +149,6 @@ def measure_utility_of_tables(job: TablesJob, release: Path, queries: int, seed:
     """Return the utility of each table with quasi-identifiers, by name; as ``measure_utility``.
 
     Args:
-        job: The job.
         release: A release folder.
         queries: Random count queries of each table.
         seed: As there.
@@ -246,7 +244,6 @@ def _check_columns(job: Job, release: Path, manifest: Manifest | None, names: Se
     """Raise ``VerificationError`` if a release lacks columns that the job publishes.
 
     Args:
-        job: The job.
         release: The folder, and its manifest.
         manifest: None for a release of another tool, which may have more columns.
         names: The columns of its files.

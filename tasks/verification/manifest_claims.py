@@ -18,11 +18,10 @@ from core.recount.figures import drawn_heights, figure_faults, nodes_by_height
 from core.recount.groups import combination_claims
 from schemas.errors.base import JobError, VerificationError, listed
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from schemas.registry.privacy_kinds import PrivacyKind, models_in_job
 from schemas.registry.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
-from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures, Terms
+from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
 from tasks.recount.people import Counts, columns_to_combine, count_combinations
 from tasks.recount.recount import risk_faults
 from tasks.recount.rows import RowsInOneDatabase
@@ -39,16 +38,14 @@ NO_JOB = (
 UNREADABLE = "the manifest does not say in words that are known what was promised of sensitive values"
 
 
-def count_promises(
-    release_name: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount
-) -> tuple[Recount, list[str]]:
+def count_promises(release_name: str, files: Sequence[Path], manifest: Manifest, recount: Recount) -> tuple[Recount, list[str]]:
     """Count a manifest's l-diversity and joint columns in files; return the new recount and faults."""
-    qids = [quote(column) for qid in terms.quasi_identifiers for column in qid.columns]
+    qids = [quote(column) for qid in manifest.asked.quasi_identifiers for column in qid.columns]
     measured, faults = dict[str, float](), list[str]()
-    with TemporaryDirectory(prefix="skald-verify-") as spill, database(terms.memory, Path(spill)) as connection:
+    with TemporaryDirectory(prefix="skald-verify-") as spill, database(manifest.asked.memory, Path(spill)) as connection:
         source = relation_of(connection, files, layout_of(files, manifest.columns))
         try:
-            together = _together(RowsInOneDatabase(connection, source), manifest, terms)
+            together = _together(RowsInOneDatabase(connection, source), manifest)
             for kind, column, asked in _told_by_files(manifest):
                 statement = kind.statement(source, qids, quote(column), _spec(release_name, kind, asked))
                 [(failing, classes, worst)] = connection.execute(statement).fetchall()
@@ -67,10 +64,10 @@ def count_promises(
     return replace(recount, measured={"l": measured} if measured else {}, together=together), faults
 
 
-def _together(rows: RowsInOneDatabase, manifest: Manifest, terms: Terms) -> Counts:
+def _together(rows: RowsInOneDatabase, manifest: Manifest) -> Counts:
     """Count what the columns of each role disclose together, by the roles in the manifest."""
-    qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
-    columns = columns_to_combine(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
+    qids = [column for qid in manifest.asked.quasi_identifiers for column in qid.columns]
+    columns = columns_to_combine(list(rows.types("release")), qids, manifest.asked.sensitive, list(manifest.pseudonyms))
     return count_combinations(rows, columns, qids, manifest.privacy["k"])
 
 
@@ -235,7 +232,7 @@ def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dic
 
 def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
     """Return whether the job allows the manifest's node."""
-    method, node = full_domain(job.method), list(manifest.node or ())
+    method, node = job.full_domain, list(manifest.node or ())
     if list(manifest.levels or {}) != names or list(manifest.tops) != names or len(node) != len(names):
         return False
     within = (method.levels.get(name, [0, level]) for name, level in zip(names, node, strict=True))
@@ -245,7 +242,7 @@ def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
 
 def _spans(job: Job, names: list[str], tops: list[int]) -> list[tuple[int, int]]:
     """Return the least and greatest level that the job allows for each quasi-identifier."""
-    levels = full_domain(job.method).levels
+    levels = job.full_domain.levels
     spans = [levels.get(name, [0, top]) for name, top in zip(names, tops, strict=True)] if len(names) == len(tops) else []
     return [(least, most) for least, most in spans]
 
@@ -271,7 +268,7 @@ def _is_worded(job: Job, optimal: str) -> bool:
         return optimal == NOT_FOR_NODES
     if job.replay is not None:
         return optimal.startswith(f"replay of {job.replay.name}")
-    if full_domain(job.method).node is not None:
+    if job.full_domain.node is not None:
         return optimal.startswith(OWN_NODE)
     return optimal == "certified" or optimal.startswith("best of ")
 

@@ -20,7 +20,6 @@ from schemas.reading.regular_files import content_of
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
 from schemas.release.figures import may_publish_count
 from schemas.release.manifest import FORMAT, Manifest, Persons
-from schemas.release.terms import Terms
 from tasks.engine.runs import versions
 from tasks.recount.original import Original, source_at_hand, source_figures
 from tasks.recount.people import PeopleFiles
@@ -58,12 +57,12 @@ from tasks.verification.manifest_claims import (
 from tasks.verification.published_releases import newer_releases
 
 
-def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
+def report_faults(release: Path, manifest: Manifest, recount: Recount) -> tuple[list[str], list[str]]:
     """Return faults of report files that differ from one rebuilt, and a note if it cannot be rebuilt."""
     if {one.code for one in manifest.documents} != {report_code()}:
         return [], [OTHER_CODE]
-    examples = examples_of(f"'{release}'", data_files(release), manifest, terms)
-    report = make_report(manifest, terms, recount, examples)
+    examples = examples_of(f"'{release}'", data_files(release), manifest)
+    report = make_report(manifest, recount, examples)
     texts = dict(zip(DOCUMENTS, (render(report), report.model_dump_json(indent=2) + "\n"), strict=True))
     return [f"{name} does not say what manifest and files do" for name in differing_documents(release, texts)], []
 
@@ -219,9 +218,9 @@ def _counted(
         return verify_against(job, release, original, context.people)[0]
     if faults := file_faults(release, files, manifest.files):
         raise VerificationError(what, faults)
-    recount = recount_release_files(what, files, manifest, manifest.asked)
+    recount = recount_release_files(what, files, manifest)
     faults = rebuilt_report_faults(manifest, recount)
-    recount, more = count_promises(what, files, manifest, manifest.asked, recount)
+    recount, more = count_promises(what, files, manifest, recount)
     if faults := faults + more:
         raise VerificationError(what, faults)
     return recount
@@ -242,7 +241,7 @@ def _held(
         faults += formed
         notes += unformed
     if not faults:
-        reported, unreported = report_faults(release, manifest, manifest.asked, recount)
+        reported, unreported = report_faults(release, manifest, recount)
         faults += reported
         notes += unreported
     if faults:

@@ -20,14 +20,12 @@ from schemas.job.job import Job
 from schemas.reading.model import FrozenModel
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
-from tasks.store.store import Artifact
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_undeclared_table
 
 
 class WrittenPersons(NamedTuple):
-    """Artefacts of the persons of each class and of the classes' labels; empty without persons.
-
-    Empty where the job names no person.
+    """Artefacts of the persons and labels of each class; empty where the job names no person.
 
     Attributes:
         people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` …, by kind of column the digest of published values, and
@@ -37,6 +35,10 @@ class WrittenPersons(NamedTuple):
 
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
+
+    def files(self, store: Store) -> tuple[list[Path], list[Path]] | None:
+        """Return the files of persons and classes, fetched where needed; None without a person column."""
+        return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
 
 
 AdditionalColumns = Mapping[str, pa.Array]
@@ -61,9 +63,7 @@ def write_people_of(job: Job, chunk: Chunk, assigned: Assigned, path: Path) -> i
 
     Args:
         job: Names the person and sensitive columns.
-        chunk: The chunk.
         assigned: The classes of the chunk's records, and their additional columns.
-        path: The file to write.
     """
     classes, beside = assigned
     return write_undeclared_table(people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside), path)
@@ -149,7 +149,6 @@ def write_fragment_members(path: Path, first: int, classes: NDArray[np.int32], d
     """Write each record's class and digests of a fragment to Parquet; return the number of records.
 
     Args:
-        path: The file to write.
         first: Offset that makes class numbers unique over all fragments.
         classes: Shape (n,), negative for records that are not released.
         digests: n rows of digests, as ``record_digest_table`` of ``tasks.counting.contents`` has them.

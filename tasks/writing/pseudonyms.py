@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -100,11 +101,18 @@ def give_tokens(job: Job, source: ChunkedSource, spill: Path) -> ChunkedSource:
         if (secret := one.treatment.secret) is not None and treatment_kind(one.treatment).vaulted:
             vaults.setdefault(vault_path(job, secret), []).append(one.name)
     for path, names in vaults.items():
-        try:
+        with _refused(listed(names)):
             issue_tokens(job, path, _values(source, names), spill)
-        except RefusedError as error:
-            raise PseudonymError.refused([f"{listed(names)}: {error}"]) from None
     return with_key_fingerprints(job, source)
+
+
+@contextmanager
+def _refused(whose: str) -> Iterator[None]:
+    """Raise a ``PseudonymError`` of the named columns in place of a ``RefusedError``."""
+    try:
+        yield
+    except RefusedError as error:
+        raise PseudonymError.refused([f"{whose}: {error}"]) from None
 
 
 def _values(source: ChunkedSource, names: Sequence[str]) -> Iterator[pa.Array]:
@@ -204,13 +212,21 @@ def _made(one: Identifier, values: pa.Array, means: TreatmentInputs) -> pa.Array
 
 
 def _means(job: Job, source: ChunkedSource, one: Identifier) -> TreatmentInputs:
-    """Return the key of a treatment, or the function that looks up its vault."""
+    """Return the key of a treatment, or the function that looks up its vault.
+
+    Both are read again; ``PseudonymError`` is raised unless they are those that the run began with.
+    """
     secret = one.treatment.secret
     if secret is None:
         return TreatmentInputs()
-    if not treatment_kind(one.treatment).vaulted:
-        return TreatmentInputs(_key(job, source, one.name, secret))
-    path = _vault(job, source, one.name, secret)
+    with _refused(f"column '{one.name}'"):
+        path = vault_path(job, secret) if treatment_kind(one.treatment).vaulted else None
+        key = read_key(job, secret) if path is None else b""
+        found = fingerprint(key) if path is None else vault_id(job, path)
+    if found != source.keys.get(one.name):
+        raise PseudonymError.another_key(one.name)
+    if path is None:
+        return TreatmentInputs(key)
 
     def look_up(values: pa.Array) -> pa.Array:
         tokens = tokens_of_values(job, path, values, job.work_path / "spill")
@@ -219,28 +235,6 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> TreatmentInputs:
         return tokens
 
     return TreatmentInputs(find_pseudonyms=look_up)
-
-
-def _key(job: Job, source: ChunkedSource, column: str, secret: Secret) -> bytes:
-    """Read a key again; raise ``PseudonymError`` unless it is the one that the run began with."""
-    try:
-        key = read_key(job, secret)
-    except RefusedError as error:
-        raise PseudonymError.refused([f"column '{column}': {error}"]) from None
-    if fingerprint(key) != source.keys.get(column):
-        raise PseudonymError.another_key(column)
-    return key
-
-
-def _vault(job: Job, source: ChunkedSource, column: str, secret: Secret) -> Path:
-    try:
-        path = vault_path(job, secret)
-        found = vault_id(job, path)
-    except RefusedError as error:
-        raise PseudonymError.refused([f"column '{column}': {error}"]) from None
-    if found != source.keys.get(column):
-        raise PseudonymError.another_key(column)
-    return path
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
@@ -258,10 +252,8 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
     if (one.treatment.subject is not None) != (subjects is not None):
         wanted = "a subject and a date" if subjects is None else "one pseudonym"
         raise PseudonymError.unreadable_list(f"'{column}' needs {wanted} in each line")
-    try:
+    with _refused(f"column '{column}'"):
         originals = _originals(job, one, pa.array(pseudonyms, pa.large_string()), subjects)
-    except RefusedError as error:
-        raise PseudonymError.refused([f"column '{column}': {error}"]) from None
     found: list[str | None] = originals.to_pylist()
     return found
 

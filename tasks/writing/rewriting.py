@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.recoding.recoding import SUPPRESSED, Assigner, take_labels
+from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
 from core.recoding.release_order import assign_files, first_files, in_canonical_order
 from core.units.source_digests import contents_of
 from schemas.errors.values import ValuesError
@@ -105,7 +105,6 @@ def write_class_records(
     """Write records of given classes as a run, masked ones without pseudonyms; return their number.
 
     Args:
-        path: The file.
         job: Says whether suppressed records are masked.
         source: Gives the published columns.
         labels: The labels of each class.
@@ -161,16 +160,11 @@ class ChunkPosition(FrozenModel):
     number: int
 
 
-class PublishedTable(Protocol):
-    """Interface of the labels and sizes of a release's published classes."""
+class LabelledClasses(NamedTuple):
+    """Labels of the classes, one row per class in the order of the release, and their sizes."""
 
-    @property
-    def labels(self) -> pa.Table:
-        """Return the published labels, one row per class in the order of the release."""
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Return the number of records of each class, shape (classes,)."""
+    labels: pa.Table
+    sizes: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -185,7 +179,7 @@ class Rewriting(DomainTable, ABC):
 
     @property
     @abstractmethod
-    def published(self) -> PublishedTable:
+    def published(self) -> Recoding | LabelledClasses:
         """Return the labels and sizes of the classes, loaded once per process."""
 
     @property

@@ -51,7 +51,6 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
     """Write columns as a data file of a release, without statistics; return its number of rows.
 
     Args:
-        path: The file.
         columns: In their working types; text may be a dictionary of used entries only. One of long texts is
             written plain: it would be a single page, which every reader would have to take into memory as a whole. So are values that
             hardly repeat, which are shorter without one.

@@ -144,10 +144,7 @@ _verified: dict[Path, tuple[Stat, VaultState]] = {}
 
 
 def state_of(path: Path) -> VaultState:
-    """Return a vault's state, verified once per process; raise ``RefusedError`` if it is damaged.
-
-    A vault that did not change is verified once per process.
-    """
+    """Return a vault's state, verified once per process; raise ``RefusedError`` if it is damaged."""
     stat = file_stat(path)
     if path in _verified and _verified[path][0] == stat:
         return _verified[path][1]
@@ -171,10 +168,7 @@ def state_of(path: Path) -> VaultState:
 
 
 def checked_vault_state(job: Job, path: Path) -> VaultState | None:
-    """Return a vault's state, None if there never was one; raise if not the one last used.
-
-    None where there never was one.
-    """
+    """Return a vault's state, None if there never was one; raise if not the one last used."""
     # First: what is remembered is written after the vault, so that another run that makes it grow meanwhile is no older vault.
     known = list(_remembered(job, path))
     if not path.exists():
@@ -248,9 +242,6 @@ def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) 
         job: Gives the memory.
         values: Large text without nulls, piece by piece.
         spill: Folder for data that do not fit the memory.
-
-    Returns:
-        The number of new tokens.
     """
     with _locked(path), connect(job, spill) as connection:
         state = checked_vault_state(job, path)

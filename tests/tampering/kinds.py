@@ -105,8 +105,8 @@ def anew(release: Path, change: Callable[[dict[str, Any]], object] = lambda said
 
 def _report_anew(release: Path, manifest: Manifest) -> None:
     try:
-        recount = recount_release_files("it", data(release), manifest, manifest.asked)
-        made = make_report(manifest, manifest.asked, recount, examples_of("it", data(release), manifest, manifest.asked))
+        recount = recount_release_files("it", data(release), manifest)
+        made = make_report(manifest, recount, examples_of("it", data(release), manifest))
         texts = {"report.html": render(made), "report.json": made.model_dump_json(indent=2) + "\n"}
     except Exception:
         return

@@ -13,7 +13,7 @@ from schemas.errors.base import counted
 from schemas.errors.tables import RelationError
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.reading import TableSet, relation_faults
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, literal, write_parquet
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 from tasks.store.tables import array_file, write_numbers
@@ -104,7 +104,7 @@ def _link(given: Linking, table: str, path: Path) -> int:
     salt = given.run.secret.keyed("rows of a person", table)
     with connect(given.run.job, given.run.spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
-        connection.execute(f"COPY ({linked_sql(given, table, salt)}) TO {literal(str(path))} (FORMAT parquet, ROW_GROUP_SIZE 122880)")
+        write_parquet(connection, linked_sql(given, table, salt), path, "ROW_GROUP_SIZE 122880")
     return given.tables[table].rows
 
 

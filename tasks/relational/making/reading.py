@@ -91,7 +91,6 @@ def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
     with at_one_moment():
         for name in job.tree.tables:
             spec, of_table = job.tables[name], table_job(job, name)
-            linking = tuple(dict.fromkeys([*spec.key, *(column for columns in spec.referring.values() for column in columns)]))
             own = replace(run, job=of_table)
             try:
                 source = read_source(own)
@@ -101,7 +100,7 @@ def read_tables(run: Run, job: TablesJob) -> dict[str, TableSource]:
             if name == job.tree.unit and lasting_key(job):
                 # A key that cannot be used is told of before hours are spent.
                 source = with_key_fingerprints(persons_job(job), source)
-            tables[name] = TableSource(name, of_table, own, source, linking)
+            tables[name] = TableSource(name, of_table, own, source, tuple(spec.linking))
     if faults:
         raise SourceError.of_tables({name: str(error) for name, error in faults.items()})
     # What ``insensitive: rest`` takes in is known by now.

@@ -40,7 +40,7 @@ from tasks.relational.making.published_values import (
     without_values_of_few,
 )
 from tasks.source.batches import equal_groups
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, literal, write_parquet
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 from tasks.writing.pseudonyms import pseudonyms_of_key
@@ -308,7 +308,7 @@ def _write_keys(given: ReleasedTables, table: str, path: Path) -> int:
         if lasting := given.lasting(table):
             connection.register("lasting", lasting_keys(connection, given, table, lasting))
             statement = "FROM lasting ORDER BY k0"
-        connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet)")
+        write_parquet(connection, statement, path)
     return given.tables[table].rows
 
 

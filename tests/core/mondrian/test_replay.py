@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from core.columns.coding import Coder
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
+from core.mondrian.fragments import tree_of
 from core.mondrian.partition import Rules
 from core.mondrian.ranks import Order, axis_of
 from core.mondrian.recoding import Cutting
-from core.mondrian.replay import RowTable, leaves_of, ranks_of_new_values, replay_cells, tree_of, union_of_domains
+from core.mondrian.replay import leaves_of, ranks_of_new_values, replay_cells, union_of_domains
 from core.privacy.models import DistinctDiversity
 from core.privacy.promise import Promise
 from core.units.class_table import exact_hierarchy
@@ -66,7 +67,7 @@ def places(old: Cutting, new: Cutting, order: Order = "listed") -> list[np.ndarr
 def test_the_tree_of_a_partition_leads_its_rows_to_their_classes(rows: list[tuple[object, ...]], k: int) -> None:
     cutting, codes = cutting_of(rows, k)
     weights = np.ones(len(rows), np.int64)
-    tree, made = tree_of(cutting, RowTable.of(codes, weights)), cutting.cut(codes, weights)
+    tree, made = tree_of(cutting, codes, weights), cutting.cut(codes, weights)
     leaves = leaves_of(tree, codes, places(cutting, cutting))
     assert tree.leaves == made.classes
     assert leaves.tolist() == made.of_rows().tolist()
@@ -79,7 +80,7 @@ def test_equal_rows_of_other_data_come_to_the_class_they_had(
 ) -> None:
     cutting, codes = cutting_of(rows, k, order)
     other, other_codes = cutting_of(others, 1, order)
-    tree = tree_of(cutting, RowTable.of(codes, np.ones(len(rows), np.int64)))
+    tree = tree_of(cutting, codes, np.ones(len(rows), np.int64))
     leaves = dict(zip(rows, leaves_of(tree, codes, places(cutting, cutting, order)).tolist(), strict=True))
     found = leaves_of(tree, other_codes, places(cutting, other, order)).tolist()
     assert all(leaves.get(row, leaf) == leaf for row, leaf in zip(others, found, strict=True))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.clustering.merged_classes import ClassPublication, recode_records
 from core.recoding.classes import Sets
-from core.recoding.labels import Style, label_qid
+from core.recoding.prices import generalise
 from core.recoding.recoding import SUPPRESSED
 from tests.oracles.hierarchies import built, domain_of, published
 from tests.oracles.records import Records, mixed_records
@@ -57,7 +57,7 @@ def test_labels_are_ranges_and_lowest_common_ancestors(table: tuple[Records, np.
     records, classes = table
     sets = Sets.of(classes)
     for qid, (domain, hierarchy) in enumerate(zip(records.domains, records.hierarchies, strict=True)):
-        label = label_qid(records.codes[:, qid], sets, domain, hierarchy, Style())
+        label = generalise(None, records.codes[:, qid], sets, domain, hierarchy, "text")
         for number, text in enumerate(label.columns[hierarchy.qid].to_pylist()):
             assert text == expected_label(records, qid, np.flatnonzero(classes == number).tolist())
         assert ((label.penalties >= 0) & (label.penalties <= 1)).all()
@@ -67,7 +67,8 @@ def test_labels_are_ranges_and_lowest_common_ancestors(table: tuple[Records, np.
 @given(classed(), st.sampled_from(["hierarchy", "set"]))
 def test_classes_that_publish_the_same_are_one(table: tuple[Records, np.ndarray], groups: str) -> None:
     records, classes = table
-    recoded = recode_records(records.codes, classes, records.domains, records.hierarchies, ClassPublication(1, style=Style(groups=groups)))
+    ways = tuple("set" if groups == "set" and not numerical else None for numerical in records.numerical)
+    recoded = recode_records(records.codes, classes, records.domains, records.hierarchies, ClassPublication(1, ways=ways))
     rows = [tuple(row.values()) for row in recoded.labels.to_pylist()]
     assert len(set(rows)) == len(rows)
     assert ((recoded.classes == SUPPRESSED) == (classes < 0)).all()
@@ -88,7 +89,7 @@ def test_sets_name_the_values_of_a_class(table: tuple[Records, np.ndarray]) -> N
     for qid, (domain, hierarchy) in enumerate(zip(records.domains, records.hierarchies, strict=True)):
         if records.numerical[qid]:
             continue
-        label = label_qid(records.codes[:, qid], sets, domain, hierarchy, Style(groups="set"))
+        label = generalise("set", records.codes[:, qid], sets, domain, hierarchy, "text")
         for number, text in enumerate(label.columns[hierarchy.qid].to_pylist()):
             values = {records.rows[member][qid] for member in np.flatnonzero(classes == number)}
             if len(values) > 1:
@@ -101,12 +102,12 @@ def test_bounds_are_two_columns_of_the_type_of_the_values() -> None:
     domain = domain_of([10, 20, 30], pa.int32(), nulls=1)
     hierarchy = built({"widths": [10]}, domain)
     sets = Sets.of(np.array([0, 0, 1, 1, 2, 2], np.int32))
-    label = label_qid(np.array([0, 1, 3, 3, 2, 3]), sets, domain, hierarchy, Style("bounds"))
+    label = generalise(None, np.array([0, 1, 3, 3, 2, 3]), sets, domain, hierarchy, "bounds")
     assert label.columns["x_low"].to_pylist() == [10, None, None]
     assert label.columns["x_high"].to_pylist() == [20, None, None]
     assert label.columns["x_low"].type == pa.int32()
     assert label.penalties.tolist() == [0.5, 0, 1]
-    text = label_qid(np.array([0, 1, 3, 3, 2, 3]), sets, domain, hierarchy, Style())
+    text = generalise(None, np.array([0, 1, 3, 3, 2, 3]), sets, domain, hierarchy, "text")
     assert text.columns["x"].to_pylist() == ["[10 - 20]", None, "{30, null}"]
     assert text.penalties.tolist() == [0.5, 0, 0.5]
 
@@ -115,8 +116,8 @@ def test_a_block_of_the_listing_publishes_the_groups_of_its_level() -> None:
     domain = domain_of(["France", "India", "Italy", "Japan"], pa.string())
     hierarchy = built({"tree": PLACES}, domain)
     sets = Sets.of(np.array([0, 0, 1, 1], np.int32))
-    lowest = label_qid(np.array([0, 0, 1, 3]), sets, domain, hierarchy, Style())
-    level = label_qid(np.array([0, 0, 1, 3]), sets, domain, hierarchy, Style(), np.array([1, -1]))
+    lowest = generalise(None, np.array([0, 0, 1, 3]), sets, domain, hierarchy, "text")
+    level = generalise(None, np.array([0, 0, 1, 3]), sets, domain, hierarchy, "text", least=np.array([1, -1]))
     assert lowest.columns["x"].to_pylist() == ["France", "Asia"]
     assert level.columns["x"].to_pylist() == ["Europe", "Asia"]
 

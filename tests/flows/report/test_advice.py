@@ -22,7 +22,7 @@ from tests.jobs import people_job
 
 def advice(manifest: Manifest) -> tuple[str, ...]:
     """What is advised of a manifest that kept its job."""
-    return advice_sentences(manifest, manifest.asked.objective)
+    return advice_sentences(manifest)
 
 
 @pytest.mark.ci

@@ -82,7 +82,7 @@ class Chunks(NamedTuple):
 
     def sought(self, persons: bool) -> SearchRequirements:
         people = PersonsOfSource(CODING, self.parts, self.pairs, self.store, 1 << 28) if persons else None
-        return SearchRequirements(Promise(K), len(ROWS), K, people)
+        return SearchRequirements(Promise(K), people)
 
     def rest(self, job: Job, root: Node, persons: bool) -> Rest:
         sought, counted = self.sought(persons), EXAMPLE.histogram((*root, 0))

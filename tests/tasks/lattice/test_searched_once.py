@@ -89,7 +89,7 @@ def test_each_step_of_a_search_is_given_what_those_before_it_found(
 
     key, people = (given, cells), "people" if persons else None
     promise = "promise of people" if persons else "promise"
-    sought: Any = SearchRequirements(promise, 20, 3, people)
+    sought: Any = SearchRequirements(promise, people)
     members = None if linked != "none" else ("members", sought, "counted below", "sensitive")
     expected: dict[str, tuple[Any, ...]] = {
         "_kept": (job, store, key), "load_histogram": (cells.histogram, coding, (0, 0), store),

@@ -35,7 +35,7 @@ def answers(terms: Terms = TERMS, **changes: Any) -> dict[str, Criterion]:
         "suppressed": 5, "masked": 0, "classes": 7, "min_class": 5, "node": None, "levels": None, "loss": {}, "ncp": {},
         "optimal": "certified", "search": {}, "files": (), "versions": {}, "seconds": {}, "peak_rss": 0, "asked": terms,
     }  # fmt: skip
-    return {one.name: one for one in criteria_of(Manifest.model_validate(made | LIMITED | changes), terms)}
+    return {one.name: one for one in criteria_of(Manifest.model_validate(made | LIMITED | changes))}
 
 
 def speaks_against(terms: Terms = TERMS, **changes: Any) -> set[str]:

@@ -16,6 +16,7 @@ import pytest
 
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
+from schemas.release.manifest import Manifest
 from tasks.verification.manifest_claims import count_promises
 from tests.core.recount.test_classes import PERSONS, manifest
 
@@ -28,13 +29,17 @@ TERMS: Any = SimpleNamespace(
 COUNTED = Recount(records=9, classes=3, min_class=2, failing=0, exposed=0, masked=0)
 
 
+def asking(privacy: dict[str, Any], **said: Any) -> Manifest:
+    return manifest(privacy=privacy, **said).model_copy(update={"asked": TERMS})
+
+
 def counted(folder: Path, asked: Any, recount: Recount = COUNTED, **said: Any) -> tuple[Recount, list[str]]:
     columns = {'q "1"': [row[0] for row in ROWS], "low": [row[1] for row in ROWS], "high": [row[1] + 8 for row in ROWS]}
     paths = [folder / f"{number}.parquet" for number in range(2)]
     for path, part in zip(paths, (slice(0, 4), slice(4, 9)), strict=True):
         pq.write_table(pa.table(columns | {"s": [row[2] for row in ROWS]}).slice(part.start, part.stop - part.start), path)
     privacy = {"k": 2, "l": {"s": asked}, "t": {"s": {"t": "0.1", "distance": "equal"}}}
-    return count_promises("it", paths, manifest(privacy=privacy, **said), TERMS, recount)
+    return count_promises("it", paths, asking(privacy, **said), recount)
 
 
 def classes() -> Iterator[Counter[str]]:
@@ -92,7 +97,7 @@ def test_classes_of_one_value_are_those_that_were_counted(tmp_path: Path) -> Non
 def test_of_a_class_that_has_no_value_the_worst_is_none(tmp_path: Path) -> None:
     path = tmp_path / "0.parquet"
     pq.write_table(pa.table({'q "1"': ["x", "x"], "low": [0, 0], "high": [8, 8], "s": pa.array([None, None], pa.string())}), path)
-    said = manifest(privacy={"k": 2, "l": {"s": {"distinct": 1}}})
-    found, faults = count_promises("it", [path], said, TERMS, replace(COUNTED, records=2, classes=1))
+    said = asking({"k": 2, "l": {"s": {"distinct": 1}}})
+    found, faults = count_promises("it", [path], said, replace(COUNTED, records=2, classes=1))
     assert found.measured == {"l": {"s": 0.0}}
     assert any("1 of 1 classes" in fault for fault in faults)

@@ -57,7 +57,7 @@ def test_what_a_release_says_is_held_against_what_was_counted(
     formed = not faults or wrong in ("form", "report")
     assert steps.given.get("layout_of") == ((FILES, {"q": "VARCHAR"}, ";" if of else ",") if formed else None)
     assert steps.given.get("_form_faults") == ((FILES, MANIFEST, "layout", of if job == "its own" else None) if formed else None)
-    assert steps.given.get("report_faults") == ((RELEASE, MANIFEST, ASKED, counted) if not faults or wrong == "report" else None)
+    assert steps.given.get("report_faults") == ((RELEASE, MANIFEST, counted) if not faults or wrong == "report" else None)
 
 
 def test_that_digests_differ_is_no_note_of_another_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +117,8 @@ def test_without_a_job_a_release_is_counted_by_what_its_manifest_asks(monkeypatc
     else:
         assert releases._counted(*given) is last
     expected = {
-        "file_faults": (RELEASE, FILES, MANIFEST.files), "recount_release_files": ("it", FILES, MANIFEST, ASKED),
-        "rebuilt_report_faults": (MANIFEST, first), "count_promises": ("it", FILES, MANIFEST, ASKED, first),
+        "file_faults": (RELEASE, FILES, MANIFEST.files), "recount_release_files": ("it", FILES, MANIFEST),
+        "rebuilt_report_faults": (MANIFEST, first), "count_promises": ("it", FILES, MANIFEST, first),
     }  # fmt: skip
     assert steps.given == ({"file_faults": expected["file_faults"]} if wrong == "files" else expected)
 
