@@ -36,6 +36,7 @@ EQUIVALENT: Mapping[str, str] = {
     "tasks/composition/by_files.py:_comparable: run.recoded[1].withheld -> False": (
         "Only a job that names persons leaves records out by whose they are, and of such a job files are not compared."
     ),
+    "core/units/persons.py:CellPersons.count_repeated_pairs: 1 -> (1 + 1)": "Persons are numbered from 0: -2 is none of them, as -1.",
     "core/units/persons.py:CellPersons.merged: 1 -> (1 + 1)": "Persons are numbered from 0, so that -2 is none of them as -1 is.",
     "tasks/recount/rows.py:RowsInOneDatabase.__init__: 0 -> (0 + 1)": (
         "The number tells tables apart and is shown to nobody, wherever it begins."
@@ -50,6 +51,10 @@ EQUIVALENT: Mapping[str, str] = {
     "core/lattice/certificate.py:_parts: < -> <=": (
         "A level is rolled up to itself one group to one, so that none falls apart into more than one."
     ),
+    (
+        "core/units/person_rollups.py:PersonRollUps.classes: keep and self._qids == len(node) and pays_to_cac"
+        "he(len(base.counts), len(there)) -> ((self._qids == len(node)) and (pays_to_cache(len(base.counts), len(there))))"
+    ): "What is kept beyond what was asked for takes memory and changes no count.",
     "core/units/person_rollups.py:PersonClasses.owners: 1 -> (1 + 1) #1": "The last place is nobody's.",
     "core/units/person_rollups.py:PersonRollUps.__init__: 30 -> (30 + 1)": (
         "No weight of a class is more than its records, so that 32 bits hold the sums of fewer than 2^31 of these too."

@@ -287,6 +287,18 @@ def test_sketches_share_records_or_persons_by_whatever_links_them(
         assert asked == [link or known.columns]
 
 
+def test_values_and_masks_are_published_as_who_knows_them_knows_them_and_pseudonyms_with_a_secret_are_not() -> None:
+    hashed = {"name": "who", "treatment": {"hash": {"key": {"env": "ONE"}}}}
+    columns = {
+        "quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}],
+        "sensitive": ["dx"],
+        "identifiers": [hashed, {"name": "phone", "treatment": {"mask": {"keep": 1}}}],
+    }
+    run: Any = SimpleNamespace(job=Job.model_validate(job_of(columns=columns, privacy={"k": 3})))
+    source: Any = SimpleNamespace(payload=("dx", "who", "phone"))
+    assert earlier.KnownRecords(run, source).exact == ("dx", "phone")
+
+
 @pytest.mark.parametrize(("target", "is_folder"), [("s3://bucket/releases", False), ("releases", True)])
 def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: Path, target: str, is_folder: bool) -> None:
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": []}

@@ -155,3 +155,10 @@ def test_of_persons_that_were_not_counted_the_mean_class_follows_from_nothing() 
     counted = replace(FOUND, persons=PersonCount(60, 1, 0, 5, 0, 0, 0, sizes={10: 6}))
     assert wrong(counted, loss={"c_avg": 10 / 5}, persons=PERSONS) == []
     assert wrong(counted, loss={"c_avg": 95 / 6 / 5}, persons=PERSONS) == ["loss.c_avg"]
+
+
+def test_a_picture_has_the_node_that_is_named() -> None:
+    drawn = LatticeFigures(levels=(2, 2), heights={"passes": (1, 2, 1), "fails": (0, 0, 0)}, nodes={}, whole=False)
+    shown: dict[str, Any] = LEVELLED | {"search": {"nodes": 4}, "lattice": drawn}
+    assert wrong(**shown) == []
+    assert wrong(**shown | {"node": (2, 0), "levels": {"age": 2, "zip": 0}}) == ["lattice"]
