@@ -9,11 +9,13 @@ that left. Either may be fewer than k (Ganta, Kasiviswanathan and Smith, KDD 200
 The class of a record that is not released is -1, and it is a class as others are: that a person is missing discloses something too.
 
 A person in both releases with a changed published value is singled out by the two files alone: one line is gone and one is new. So such a
-record counts among those that left and those that came. It counts among those in both too. An untreated value that changed leaves the
-sensitive one, which links the two lines. A sensitive value that changed may have changed as everybody knows: all pay rose by two per cent,
-or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
-no line has kept its value can leave out the others. A person whose rows in several tables hang together otherwise counts among those that
-left and those that came too, and keeps the joint class. A change that perhaps nobody sees hides no other one, and is at risk.
+record counts among those that left and those that came. It counts among those in both too: the values that it kept link the two lines. So
+do rows in several tables that hang together otherwise.
+
+Records of which a value changed have classes of their own, by the columns that changed. The other columns of the files stay as they were:
+nine whose notes changed leave no line of sensitive values gone, and so do not hide the one who left. Nor do lines that are equal in both
+files hide among these the one whose line stayed. That many changed may be known: all pay rose by two per cent, or the file was read in
+another way. A change that perhaps nobody sees hides no other one, and is at risk.
 
 Where no persons are named, a record whose quasi-identifiers change is another one: one left and one came. If one label covers both, the
 files show a line as before. So it hides nobody else who left the same class: those of whom a line is gone are counted by themselves too.
@@ -33,8 +35,10 @@ MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 ABSENT = -2
 """The class of a record that a source does not hold."""
 OF_CHANGED = 2**48
-"""What is added to the classes of a record in both of which a sensitive value changed. No release has so many classes."""
-OF_PERHAPS_CHANGED = 2 * OF_CHANGED
+"""What is added to the classes of a record in both, times a power of two for each kind of change. No release has so many classes."""
+MOST_KINDS = 64
+"""Kinds of changes that are told apart; those of further columns count as one."""
+OF_PERHAPS_CHANGED = OF_CHANGED * 2**MOST_KINDS
 """What is added to the class of a record of which perhaps nobody sees that it changed."""
 
 
@@ -121,9 +125,8 @@ def joined_records_sql(identity: RecordMatching) -> str:
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``beside``, ``hidden`` (the other release has a line for
     it), ``value_0`` …, and ``their_value_0`` … of those not in ``same``. A record in both whose published values changed has a row for
-    each release besides that is ``changed``. A further record of a person has one that is ``beside`` and counts as no record. Where a
-    sensitive value changed, OF_CHANGED is added to the published classes of the row of both, whose ``value_0`` … are those of this
-    release.
+    each release besides that is ``changed``. To the published classes of all its rows ``_kinds`` of the changes are added. A further record
+    of a person has one that is ``beside`` and counts as no record. ``value_0`` … of a row of both are those of this release.
 
     It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
@@ -268,11 +271,10 @@ def _rows(identity: RecordMatching) -> str:
 
     A pair has one row, and where its values changed two more, one per release.
     """
-    differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
+    differs = [f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same]
     rearranged, perhaps = _rearranged(identity)
     (perhaps if identity.ways is False else rearranged).extend(_republished(identity))
     perhaps += ["m_content IS DISTINCT FROM t_content"] * identity.remade
-    seen = " OR ".join([differs, *rearranged])
     every, others = range(identity.values), [number for number in range(identity.values) if number not in identity.same]
 
     def either(sides: str, number: int) -> str:
@@ -288,18 +290,29 @@ def _rows(identity: RecordMatching) -> str:
     )
     # Of a value that one of both does not publish nobody sees that it changed.
     shown = "is_pair AND m_class >= 0 AND t_class >= 0"
-    differing = f"CASE WHEN {shown} AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
+    seen = [*differs, *rearranged]
+    differing = f"CASE WHEN {shown} THEN {_kinds(seen)} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
     hidden = "NOT is_pair AND coalesce(m_hidden, t_hidden) AS hidden"
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside, {hidden}"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
-    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join([seen, *perhaps])})"
-    unseen = f"CASE WHEN {seen} THEN 0 ELSE {OF_PERHAPS_CHANGED} END"
+    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join(['false', *seen, *perhaps])})"
+    kind = f"coalesce(nullif({_kinds(seen)}, 0), {OF_PERHAPS_CHANGED})"
     return f"""
         SELECT {joint}{both} FROM pairs
-        UNION ALL SELECT m_class + {unseen}, {ABSENT}, {whose}, true, false, m_hidden{mine} {of_changed}
-        UNION ALL SELECT {ABSENT}, t_class + {unseen}, {whose}, true, false, t_hidden{theirs} {of_changed}
+        UNION ALL SELECT m_class + {kind}, {ABSENT}, {whose}, true, false, m_hidden{mine} {of_changed}
+        UNION ALL SELECT {ABSENT}, t_class + {kind}, {whose}, true, false, t_hidden{theirs} {of_changed}
     """
+
+
+def _kinds(changes: Sequence[str]) -> str:
+    """Return SQL of what is added to the classes of a record for its changes; 0 without any.
+
+    Who changed in one column stays in the lines of the others. So these show who else left, or changed in them.
+    """
+    kinds = (OF_CHANGED * 2 ** min(kind, MOST_KINDS - 1) for kind in range(len(changes)))
+    found = (f"CASE WHEN {one} THEN {kind}::HUGEINT ELSE 0 END" for one, kind in zip(changes, kinds, strict=True))
+    return f"({' | '.join(['0::HUGEINT', *found])})"
 
 
 def _republished(identity: RecordMatching) -> list[str]:

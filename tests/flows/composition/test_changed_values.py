@@ -94,6 +94,26 @@ def test_who_is_told_apart_by_both_is_known_though_everybodys_value_changed(anon
         anonymise(other, "overlaps=refuse")
 
 
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("person", "column"), [(True, "note"), (True, "dx"), (False, "note")])
+@pytest.mark.parametrize("one", ["left", "came", "changed", "stayed"])
+def test_changes_of_one_column_hide_nobody_whose_other_values_both_files_show(
+    anonymise: Anonymise, tmp_path: Path, person: bool, column: str, one: str
+) -> None:
+    """Of nine of a class the notes, or diagnoses, change. One left, came, changed in the other column, or stayed as it was."""
+    rows, job = people(), job_in(tmp_path, person=person)
+    changed = [row | {column: "other"} if 1 <= number < 10 else row for number, row in enumerate(rows)]
+    if one == "changed":
+        changed[0] = rows[0] | {"dx" if column == "note" else "note": "other"}
+    for night in (rows[one == "came" :], changed[one == "left" :]):
+        pq.write_table(table_of(night), tmp_path / "people.parquet")
+        made = anonymise(job)
+    [overlap] = made.untold.overlaps or ()
+    at_risk = {"came": overlap.added_at_risk, "stayed": overlap.shared_at_risk}.get(one, overlap.removed_at_risk)
+    assert (at_risk, overlap.is_safe) == (1, False)
+
+
 def paid_job(folder: Path, qid: str, size: int, *, person: bool) -> Path:
     """A job whose pay is published as means of so many."""
     path = job_in(folder, qids=(qid,), person=person, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}})
