@@ -19,6 +19,7 @@ another way. A change that perhaps nobody sees hides no other one, and is at ris
 
 Where no persons are named, a record whose quasi-identifiers change is another one: one left and one came. If one label covers both, the
 files show a line as before. So it hides nobody else who left the same class: those of whom a line is gone are counted by themselves too.
+If its untreated values change as well, its sensitive ones still have a line as before, so they are counted by these alone as well.
 """
 
 from __future__ import annotations
@@ -134,10 +135,11 @@ def joined_records_sql(identity: RecordMatching) -> str:
     knows them knows that each has left a class and come to another. So a person who is in both is paired with no other one.
     """
     levels = _levels(identity)
-    lines = [level for level, by in enumerate(levels) if by[0] in OF_LINES]
+    lines, shown = [], HIDDEN_IN_ALL
     steps, mine, theirs = [_kept(identity)], "kept_mine", "kept_theirs"
     for level, by in enumerate(levels):
-        if level in lines:
+        if by[0] in OF_LINES:
+            lines.append(level)
             found = " UNION ALL ".join(f"SELECT m_class, t_class FROM pairs_{before} WHERE is_pair" for before in range(level))
             steps += _with_partners(by[0], found, mine, theirs)
             mine, theirs = f"{mine}_{by[0]}", f"{theirs}_{by[0]}"
@@ -145,10 +147,12 @@ def joined_records_sql(identity: RecordMatching) -> str:
         steps.append(_paired(identity, f"pairs_{level}", f"{mine}_numbered", f"{theirs}_numbered", by))
         mine, theirs = f"left_{level}_mine", f"left_{level}_theirs"
         steps += [_left(identity, f"pairs_{level}", *sides) for sides in (("m", "t", mine), ("t", "m", theirs))]
-        if level == max(lines, default=None):
+        if level in lines and levels[level + 1][0] not in OF_LINES:
             # A pair of lines says what the files show, and not whose they are: a record alike may still be in a small joint class.
-            steps += [_with_hidden(identity, lines, *sides) for sides in (("m", mine, "shown_mine"), ("t", theirs, "shown_theirs"))]
-            mine, theirs = "shown_mine", "shown_theirs"
+            sides = ("m", mine, f"shown_{level}_mine"), ("t", theirs, f"shown_{level}_theirs")
+            steps += [_with_hidden(identity, lines[-len(OF_LINES) :], shown, *side) for side in sides]
+            (*_, mine), (*_, theirs) = sides
+            shown = HIDDEN_IN_VALUES
     rows = [f"SELECT *, false AS beside FROM pairs_{level} WHERE is_pair" for level in range(len(levels)) if level not in lines]
     alone = f"SELECT *, false AS beside FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
     further = [_beside(identity, mine, f"kept_{THEIRS}", THEIRS), _beside(identity, f"kept_{MINE}", theirs, MINE)] * identity.persons
@@ -167,14 +171,19 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), *[(*alike, *published)] * bool(published)]
     if identity.lines is not None:
         # Before those that are alike but for what is published: what is not hidden then is what the files show.
-        shown = (*(published or untreated), *(f"value_{number}" for number in identity.lines))
-        return [*dict.fromkeys(levels), *((partner, "kept", *shown) for partner in OF_LINES), alike]
+        held, others = tuple(f"value_{number}" for number in identity.lines), published or untreated
+        whole = [(partner, "kept", *others, *held) for partner in OF_LINES]
+        # After records that are alike: of these it is known whose they are.
+        of_values = [(partner, "kept", "hidden", *held) for partner in OF_LINES] if held and others else []
+        return [*dict.fromkeys(levels), *whole, alike, *of_values, *[alike] * bool(of_values)]
     levels.append(alike)
     if identity.persons:
         levels += [("person", *values, *untreated), ("person", *values, *published), ("person", *values), ("person",)]
     return list(dict.fromkeys(levels))
 
 
+HIDDEN_IN_ALL, HIDDEN_IN_VALUES = 1, 2
+"""What is hidden of a record for which the other release has a line: all that is published, or its sensitive values alone."""
 OF_LINES = ("my_class", "their_class")
 """By which class lines are compared: each class of the one release with that of the other of which it holds the most records."""
 
@@ -204,7 +213,7 @@ def _kept(identity: RecordMatching) -> str:
     steps = []
     for name, other, one in ((MINE, THEIRS, 1), (THEIRS, MINE, 1 if identity.contents else 2)):
         whose = f", CASE WHEN person IN (SELECT person FROM {other}) THEN person ELSE 0 END AS whose" if identity.persons else ""
-        steps.append(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept, false AS hidden{whose} FROM {name})")
+        steps.append(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept, 0 AS hidden{whose} FROM {name})")
     return ", ".join(steps)
 
 
@@ -252,10 +261,10 @@ def _both_sides(identity: RecordMatching) -> str:
     return ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
 
 
-def _with_hidden(identity: RecordMatching, lines: Sequence[int], side: str, left: str, name: str) -> str:
+def _with_hidden(identity: RecordMatching, lines: Sequence[int], shown: int, side: str, left: str, name: str) -> str:
     """Return the SQL step of one release's records that are left, those of pairs of lines as ``hidden``."""
     columns = _carried(identity)
-    hidden = ", ".join("true" if column == "hidden" else f"{side}_{column}" for column in columns)
+    hidden = ", ".join(f"coalesce(nullif({side}_hidden, 0), {shown})" if column == "hidden" else f"{side}_{column}" for column in columns)
     each = [f"SELECT {', '.join(columns)} FROM {left}", *(f"SELECT {hidden} FROM pairs_{level} WHERE is_pair" for level in lines)]
     return f"{name} AS ({' UNION ALL '.join(each)})"
 
@@ -293,7 +302,7 @@ def _rows(identity: RecordMatching) -> str:
     seen = [*differs, *rearranged]
     differing = f"CASE WHEN {shown} THEN {_kinds(seen)} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
-    hidden = "NOT is_pair AND coalesce(m_hidden, t_hidden) AS hidden"
+    hidden = "CASE WHEN is_pair THEN 0 ELSE coalesce(m_hidden, t_hidden) END AS hidden"
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside, {hidden}"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
     whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join(['false', *seen, *perhaps])})"
@@ -343,20 +352,24 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
         count_persons: Whether persons are counted. A record of no person adds nothing to a class, and is at risk in one that fails.
     """
     unit, at_risk = "persons" if count_persons else "records", _at_risk(persons=count_persons)
-    shown = "count(nullif(person, 0)) FILTER (visible > 0) OVER (PARTITION BY a, b)" if count_persons else "visible"
+    shown = {
+        of: f"count(nullif(person, 0)) FILTER ({of} > 0) OVER (PARTITION BY a, b)" if count_persons else of for of in ("visible", "apart")
+    }
+    few = (f"CASE WHEN {of}_shown < {k} THEN {of} ELSE 0 END" for of in shown)
     return f"""
         WITH people AS (
             SELECT a, b, {"person" if count_persons else "NULL AS person"},
                    count(*) FILTER (NOT beside) AS records, count(*) FILTER (changed) AS changed,
-                   count(*) FILTER (NOT hidden) AS visible
+                   count(*) FILTER (hidden <> {HIDDEN_IN_ALL}) AS visible, count(*) FILTER (hidden = 0) AS apart
             FROM {JOINED} GROUP BY ALL),
         sized AS (
             SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
-                   {shown} AS shown, CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
+                   {", ".join(f"{window} AS {of}_shown" for of, window in shown.items())},
+                   CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
             FROM people),
         told AS (
             SELECT *, ({unit} < {k} OR greatest(a, b) >= {OF_PERHAPS_CHANGED}) AND (a >= 0 OR b >= 0) AS fails,
-                   NOT fails AND part <> 'shared' AND shown < {k} AND (a >= 0 OR b >= 0) AS few_lines
+                   CASE WHEN fails OR part = 'shared' OR greatest(a, b) < 0 THEN 0 ELSE greatest({", ".join(few)}) END AS few_lines
             FROM sized)
         SELECT part, sum(records)::BIGINT, ({at_risk})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
     """
@@ -365,6 +378,6 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
 def _at_risk(*, persons: bool) -> str:
     """Return SQL that counts who is in a class that fails, or has one of few lines that are gone or new."""
     nobody = "person = 0" if persons else "true"
-    records = f"coalesce(sum(records) FILTER (fails AND {nobody}), 0) + coalesce(sum(visible) FILTER (few_lines AND {nobody}), 0)"
-    somebody = "count(DISTINCT person) FILTER ((fails OR (few_lines AND visible > 0)) AND person <> 0) + "
+    records = f"coalesce(sum(records) FILTER (fails AND {nobody}), 0) + coalesce(sum(few_lines) FILTER ({nobody}), 0)"
+    somebody = "count(DISTINCT person) FILTER ((fails OR few_lines > 0) AND person <> 0) + "
     return f"{somebody if persons else ''}{records}"

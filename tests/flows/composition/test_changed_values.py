@@ -418,14 +418,15 @@ def aged(folder: Path, low: int, **parts: Any) -> Path:
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("first", "then"), [(1, 1), (1, 2), (2, 1)])
 @pytest.mark.parametrize("left", [1, 5])
+@pytest.mark.parametrize("note", ["seen", "later"])
 def test_ages_that_change_within_their_label_hide_nobody_who_left(
-    anonymise: Anonymise, tmp_path: Path, first: int, then: int, left: int
+    anonymise: Anonymise, tmp_path: Path, first: int, then: int, left: int, note: str
 ) -> None:
-    """Birthdays that no label shows, and some who leave the same class: the files show these, and nobody else."""
+    """Birthdays that no label shows, and some who leave the same class: the files show these, if by sensitive values alone."""
     rows = [row | {"age": 20 + 5 * (number % 8), "note": "seen"} for number, row in enumerate(people(160))]
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     anonymise(aged(tmp_path, first))
-    older = [row | {"age": row["age"] + 1} if row["age"] in {30, 35} and row["a"] < 6 else row for row in rows]
+    older = [row | {"age": row["age"] + 1, "note": note} if row["age"] in {30, 35} and row["a"] < 6 else row for row in rows]
     gone = [row["pid"] for row in rows if row["age"] == 35][:left]
     later = [row for row in older if row["pid"] not in gone]
     hidden = sum(row["age"] != other["age"] and row["pid"] not in gone for row, other in zip(rows, older, strict=True))
@@ -473,8 +474,9 @@ def test_whoever_is_seen_to_leave_or_come_among_few_is_at_risk(
 
 @pytest.mark.ci
 @pytest.mark.parametrize("ill", [("flu", "flu"), ("flu", "hiv")])
+@pytest.mark.parametrize("note", ["seen", "later"])
 def test_ages_that_change_within_their_label_lend_no_diversity_to_those_who_left(
-    anonymise: Anonymise, tmp_path: Path, ill: tuple[str, str]
+    anonymise: Anonymise, tmp_path: Path, ill: tuple[str, str], note: str
 ) -> None:
     """Five leave a class, of whom the files show what they had."""
     rows = [row | {"age": 20 + 5 * (number % 8), "note": "seen"} for number, row in enumerate(people(160))]
@@ -484,7 +486,7 @@ def test_ages_that_change_within_their_label_lend_no_diversity_to_those_who_left
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     diverse = {"privacy": NIGHTS | {"l": {"dx": {"distinct": 2}}}}
     anonymise(aged(tmp_path, 1, **diverse))
-    older = [row | {"age": row["age"] + 1} if row["age"] in {30, 35} and row["a"] < 8 else row for row in rows]
+    older = [row | {"age": row["age"] + 1, "note": note} if row["age"] in {30, 35} and row["a"] < 8 else row for row in rows]
     pq.write_table(table_of([row for number, row in enumerate(older) if number not in gone]), tmp_path / "people.parquet")
     [overlap] = anonymise(aged(tmp_path, 1, **diverse)).untold.overlaps or ()
     assert overlap.removed > len(gone)
