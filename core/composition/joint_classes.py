@@ -107,7 +107,7 @@ class RecordMatching(NamedTuple):
         remade: Whether this one publishes other values of a sensitive column that the other publishes as it is: then contents alone show
             that a value has perhaps changed.
         lines: Sensitive columns in which lines of classes that belong together are equal for all that is seen; None where lines are not
-            compared, because persons are named or the two releases publish values in different ways.
+            compared, because persons are named. What the two publish in different ways is not compared.
     """
 
     contents: bool
@@ -135,7 +135,7 @@ def joined_records_sql(identity: RecordMatching) -> str:
     knows them knows that each has left a class and come to another. So a person who is in both is paired with no other one.
     """
     levels = _levels(identity)
-    lines, shown = [], HIDDEN_IN_ALL
+    lines = []
     steps, mine, theirs = [_kept(identity)], "kept_mine", "kept_theirs"
     for level, by in enumerate(levels):
         if by[0] in OF_LINES:
@@ -150,9 +150,9 @@ def joined_records_sql(identity: RecordMatching) -> str:
         if level in lines and levels[level + 1][0] not in OF_LINES:
             # A pair of lines says what the files show, and not whose they are: a record alike may still be in a small joint class.
             sides = ("m", mine, f"shown_{level}_mine"), ("t", theirs, f"shown_{level}_theirs")
+            shown = HIDDEN_IN_VALUES if "hidden" in by else HIDDEN_IN_ALL
             steps += [_with_hidden(identity, lines[-len(OF_LINES) :], shown, *side) for side in sides]
             (*_, mine), (*_, theirs) = sides
-            shown = HIDDEN_IN_VALUES
     rows = [f"SELECT *, false AS beside FROM pairs_{level} WHERE is_pair" for level in range(len(levels)) if level not in lines]
     alone = f"SELECT *, false AS beside FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
     further = [_beside(identity, mine, f"kept_{THEIRS}", THEIRS), _beside(identity, f"kept_{MINE}", theirs, MINE)] * identity.persons
@@ -172,9 +172,10 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     if identity.lines is not None:
         # Before those that are alike but for what is published: what is not hidden then is what the files show.
         held, others = tuple(f"value_{number}" for number in identity.lines), published or untreated
-        whole = [(partner, "kept", *others, *held) for partner in OF_LINES]
+        in_one_way = identity.ways is not False and not identity.remade
+        whole = [(partner, "kept", *others, *held) for partner in OF_LINES] if in_one_way else []
         # After records that are alike: of these it is known whose they are.
-        of_values = [(partner, "kept", "hidden", *held) for partner in OF_LINES] if held and others else []
+        of_values = [(partner, "kept", "hidden", *held) for partner in OF_LINES] if held and (others or not in_one_way) else []
         return [*dict.fromkeys(levels), *whole, alike, *of_values, *[alike] * bool(of_values)]
     levels.append(alike)
     if identity.persons:

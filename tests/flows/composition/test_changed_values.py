@@ -438,6 +438,27 @@ def test_ages_that_change_within_their_label_hide_nobody_who_left(
     assert (overlap.shared, overlap.is_safe) == (160 - hidden - left, not at_risk)
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("role", ["insensitive", "sensitive"])
+@pytest.mark.parametrize("then", [{"name": "pay", "publish": {"round": 50}}, "pay"], ids=str)
+def test_a_column_that_two_releases_publish_otherwise_does_not_keep_the_others_from_being_compared(
+    anonymise: Anonymise, tmp_path: Path, role: str, then: Any
+) -> None:
+    """Fifteen have birthdays within their label, and one leaves: the diagnoses of the class lack one."""
+    rows = [row | {"age": 20 + 5 * (number % 8), "pay": 1000 + number % 7} for number, row in enumerate(people(160))]
+    older = [row | {"age": row["age"] + 1} if row["age"] in {30, 35} and row["a"] < 6 else row for row in rows]
+    older.pop(next(number for number, row in enumerate(rows) if row["age"] == 35))
+    for pay, night in (({"name": "pay", "publish": {"round": 100}}, rows), (then, older)):
+        path = aged(tmp_path, 1)
+        written = yaml.safe_load(path.read_text())
+        written["columns"][role].append(pay)
+        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        pq.write_table(table_of(night), tmp_path / "people.parquet")
+        made = anonymise(path)
+    [overlap] = made.untold.overlaps or ()
+    assert (overlap.removed, overlap.removed_at_risk, overlap.added_at_risk, overlap.is_safe) == (16, 1, 0, False)
+
+
 def lines_of(rows: list[dict[str, Any]], width: int) -> Counter[tuple[int, str, str]]:
     """The lines that a release shows at a width of ages."""
     return Counter((row["age"] // width, row["dx"], row["note"]) for row in rows)
