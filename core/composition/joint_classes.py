@@ -9,14 +9,17 @@ that left. Either may be fewer than k (Ganta, Kasiviswanathan and Smith, KDD 200
 The class of a record that is not released is -1, and it is a class as others are: that a person is missing discloses something too.
 
 A person in both releases with a changed published value is singled out by the two files alone: one line is gone and one is new. So such a
-record counts among those that left and those that came. It counts among those in both too. An untreated value that changed leaves the
-sensitive one, which links the two lines. A sensitive value that changed may have changed as everybody knows: all pay rose by two per cent,
-or the file was read in another way. Records of which a sensitive value changed have joint classes of their own, since whoever sees that
-no line has kept its value can leave out the others. A person whose rows in several tables hang together otherwise counts among those that
-left and those that came too, and keeps the joint class. A change that perhaps nobody sees hides no other one, and is at risk.
+record counts among those that left and those that came. It counts among those in both too: the values that it kept link the two lines. So
+do rows in several tables that hang together otherwise.
+
+Records of which a value changed have classes of their own, by the columns that changed. The other columns of the files stay as they were:
+nine whose notes changed leave no line of sensitive values gone, and so do not hide the one who left. Nor do lines that are equal in both
+files hide among these the one whose line stayed. That many changed may be known: all pay rose by two per cent, or the file was read in
+another way. A change that perhaps nobody sees hides no other one, and is at risk.
 
 Where no persons are named, a record whose quasi-identifiers change is another one: one left and one came. If one label covers both, the
 files show a line as before. So it hides nobody else who left the same class: those of whom a line is gone are counted by themselves too.
+If its untreated values change as well, its sensitive ones still have a line as before, so they are counted by these alone as well.
 """
 
 from __future__ import annotations
@@ -33,8 +36,10 @@ MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 ABSENT = -2
 """The class of a record that a source does not hold."""
 OF_CHANGED = 2**48
-"""What is added to the classes of a record in both of which a sensitive value changed. No release has so many classes."""
-OF_PERHAPS_CHANGED = 2 * OF_CHANGED
+"""What is added to the classes of a record in both, times a power of two for each kind of change. No release has so many classes."""
+MOST_KINDS = 64
+"""Kinds of changes that are told apart; those of further columns count as one."""
+OF_PERHAPS_CHANGED = OF_CHANGED * 2**MOST_KINDS
 """What is added to the class of a record of which perhaps nobody sees that it changed."""
 
 
@@ -102,7 +107,7 @@ class RecordMatching(NamedTuple):
         remade: Whether this one publishes other values of a sensitive column that the other publishes as it is: then contents alone show
             that a value has perhaps changed.
         lines: Sensitive columns in which lines of classes that belong together are equal for all that is seen; None where lines are not
-            compared, because persons are named or the two releases publish values in different ways.
+            compared, because persons are named. What the two publish in different ways is not compared.
     """
 
     contents: bool
@@ -121,9 +126,8 @@ def joined_records_sql(identity: RecordMatching) -> str:
 
     Its columns are ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``beside``, ``hidden`` (the other release has a line for
     it), ``value_0`` …, and ``their_value_0`` … of those not in ``same``. A record in both whose published values changed has a row for
-    each release besides that is ``changed``. A further record of a person has one that is ``beside`` and counts as no record. Where a
-    sensitive value changed, OF_CHANGED is added to the published classes of the row of both, whose ``value_0`` … are those of this
-    release.
+    each release besides that is ``changed``. To the published classes of all its rows ``_kinds`` of the changes are added. A further record
+    of a person has one that is ``beside`` and counts as no record. ``value_0`` … of a row of both are those of this release.
 
     It is right because a record is in just one row of ``pairs``. Records that are alike are numbered on either side, and the first of
     one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
@@ -131,10 +135,11 @@ def joined_records_sql(identity: RecordMatching) -> str:
     knows them knows that each has left a class and come to another. So a person who is in both is paired with no other one.
     """
     levels = _levels(identity)
-    lines = [level for level, by in enumerate(levels) if by[0] in OF_LINES]
+    lines = []
     steps, mine, theirs = [_kept(identity)], "kept_mine", "kept_theirs"
     for level, by in enumerate(levels):
-        if level in lines:
+        if by[0] in OF_LINES:
+            lines.append(level)
             found = " UNION ALL ".join(f"SELECT m_class, t_class FROM pairs_{before} WHERE is_pair" for before in range(level))
             steps += _with_partners(by[0], found, mine, theirs)
             mine, theirs = f"{mine}_{by[0]}", f"{theirs}_{by[0]}"
@@ -142,10 +147,12 @@ def joined_records_sql(identity: RecordMatching) -> str:
         steps.append(_paired(identity, f"pairs_{level}", f"{mine}_numbered", f"{theirs}_numbered", by))
         mine, theirs = f"left_{level}_mine", f"left_{level}_theirs"
         steps += [_left(identity, f"pairs_{level}", *sides) for sides in (("m", "t", mine), ("t", "m", theirs))]
-        if level == max(lines, default=None):
+        if level in lines and levels[level + 1][0] not in OF_LINES:
             # A pair of lines says what the files show, and not whose they are: a record alike may still be in a small joint class.
-            steps += [_with_hidden(identity, lines, *sides) for sides in (("m", mine, "shown_mine"), ("t", theirs, "shown_theirs"))]
-            mine, theirs = "shown_mine", "shown_theirs"
+            sides = ("m", mine, f"shown_{level}_mine"), ("t", theirs, f"shown_{level}_theirs")
+            shown = HIDDEN_IN_VALUES if "hidden" in by else HIDDEN_IN_ALL
+            steps += [_with_hidden(identity, lines[-len(OF_LINES) :], shown, *side) for side in sides]
+            (*_, mine), (*_, theirs) = sides
     rows = [f"SELECT *, false AS beside FROM pairs_{level} WHERE is_pair" for level in range(len(levels)) if level not in lines]
     alone = f"SELECT *, false AS beside FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
     further = [_beside(identity, mine, f"kept_{THEIRS}", THEIRS), _beside(identity, f"kept_{MINE}", theirs, MINE)] * identity.persons
@@ -164,14 +171,20 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), *[(*alike, *published)] * bool(published)]
     if identity.lines is not None:
         # Before those that are alike but for what is published: what is not hidden then is what the files show.
-        shown = (*(published or untreated), *(f"value_{number}" for number in identity.lines))
-        return [*dict.fromkeys(levels), *((partner, "kept", *shown) for partner in OF_LINES), alike]
+        held, others = tuple(f"value_{number}" for number in identity.lines), published or untreated
+        in_one_way = identity.ways is not False and not identity.remade
+        whole = [(partner, "kept", *others, *held) for partner in OF_LINES] if in_one_way else []
+        # After records that are alike: of these it is known whose they are.
+        of_values = [(partner, "kept", "hidden", *held) for partner in OF_LINES] if held and (others or not in_one_way) else []
+        return [*dict.fromkeys(levels), *whole, alike, *of_values, *[alike] * bool(of_values)]
     levels.append(alike)
     if identity.persons:
         levels += [("person", *values, *untreated), ("person", *values, *published), ("person", *values), ("person",)]
     return list(dict.fromkeys(levels))
 
 
+HIDDEN_IN_ALL, HIDDEN_IN_VALUES = 1, 2
+"""What is hidden of a record for which the other release has a line: all that is published, or its sensitive values alone."""
 OF_LINES = ("my_class", "their_class")
 """By which class lines are compared: each class of the one release with that of the other of which it holds the most records."""
 
@@ -201,7 +214,7 @@ def _kept(identity: RecordMatching) -> str:
     steps = []
     for name, other, one in ((MINE, THEIRS, 1), (THEIRS, MINE, 1 if identity.contents else 2)):
         whose = f", CASE WHEN person IN (SELECT person FROM {other}) THEN person ELSE 0 END AS whose" if identity.persons else ""
-        steps.append(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept, false AS hidden{whose} FROM {name})")
+        steps.append(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept, 0 AS hidden{whose} FROM {name})")
     return ", ".join(steps)
 
 
@@ -249,10 +262,10 @@ def _both_sides(identity: RecordMatching) -> str:
     return ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
 
 
-def _with_hidden(identity: RecordMatching, lines: Sequence[int], side: str, left: str, name: str) -> str:
+def _with_hidden(identity: RecordMatching, lines: Sequence[int], shown: int, side: str, left: str, name: str) -> str:
     """Return the SQL step of one release's records that are left, those of pairs of lines as ``hidden``."""
     columns = _carried(identity)
-    hidden = ", ".join("true" if column == "hidden" else f"{side}_{column}" for column in columns)
+    hidden = ", ".join(f"coalesce(nullif({side}_hidden, 0), {shown})" if column == "hidden" else f"{side}_{column}" for column in columns)
     each = [f"SELECT {', '.join(columns)} FROM {left}", *(f"SELECT {hidden} FROM pairs_{level} WHERE is_pair" for level in lines)]
     return f"{name} AS ({' UNION ALL '.join(each)})"
 
@@ -268,11 +281,10 @@ def _rows(identity: RecordMatching) -> str:
 
     A pair has one row, and where its values changed two more, one per release.
     """
-    differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
+    differs = [f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same]
     rearranged, perhaps = _rearranged(identity)
     (perhaps if identity.ways is False else rearranged).extend(_republished(identity))
     perhaps += ["m_content IS DISTINCT FROM t_content"] * identity.remade
-    seen = " OR ".join([differs, *rearranged])
     every, others = range(identity.values), [number for number in range(identity.values) if number not in identity.same]
 
     def either(sides: str, number: int) -> str:
@@ -288,18 +300,29 @@ def _rows(identity: RecordMatching) -> str:
     )
     # Of a value that one of both does not publish nobody sees that it changed.
     shown = "is_pair AND m_class >= 0 AND t_class >= 0"
-    differing = f"CASE WHEN {shown} AND ({differs}) THEN {OF_CHANGED} ELSE 0 END"
+    seen = [*differs, *rearranged]
+    differing = f"CASE WHEN {shown} THEN {_kinds(seen)} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
-    hidden = "NOT is_pair AND coalesce(m_hidden, t_hidden) AS hidden"
+    hidden = "CASE WHEN is_pair THEN 0 ELSE coalesce(m_hidden, t_hidden) END AS hidden"
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside, {hidden}"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
-    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join([seen, *perhaps])})"
-    unseen = f"CASE WHEN {seen} THEN 0 ELSE {OF_PERHAPS_CHANGED} END"
+    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join(['false', *seen, *perhaps])})"
+    kind = f"coalesce(nullif({_kinds(seen)}, 0), {OF_PERHAPS_CHANGED})"
     return f"""
         SELECT {joint}{both} FROM pairs
-        UNION ALL SELECT m_class + {unseen}, {ABSENT}, {whose}, true, false, m_hidden{mine} {of_changed}
-        UNION ALL SELECT {ABSENT}, t_class + {unseen}, {whose}, true, false, t_hidden{theirs} {of_changed}
+        UNION ALL SELECT m_class + {kind}, {ABSENT}, {whose}, true, false, m_hidden{mine} {of_changed}
+        UNION ALL SELECT {ABSENT}, t_class + {kind}, {whose}, true, false, t_hidden{theirs} {of_changed}
     """
+
+
+def _kinds(changes: Sequence[str]) -> str:
+    """Return SQL of what is added to the classes of a record for its changes; 0 without any.
+
+    Who changed in one column stays in the lines of the others. So these show who else left, or changed in them.
+    """
+    kinds = (OF_CHANGED * 2 ** min(kind, MOST_KINDS - 1) for kind in range(len(changes)))
+    found = (f"CASE WHEN {one} THEN {kind}::HUGEINT ELSE 0 END" for one, kind in zip(changes, kinds, strict=True))
+    return f"({' | '.join(['0::HUGEINT', *found])})"
 
 
 def _republished(identity: RecordMatching) -> list[str]:
@@ -330,20 +353,24 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
         count_persons: Whether persons are counted. A record of no person adds nothing to a class, and is at risk in one that fails.
     """
     unit, at_risk = "persons" if count_persons else "records", _at_risk(persons=count_persons)
-    shown = "count(nullif(person, 0)) FILTER (visible > 0) OVER (PARTITION BY a, b)" if count_persons else "visible"
+    shown = {
+        of: f"count(nullif(person, 0)) FILTER ({of} > 0) OVER (PARTITION BY a, b)" if count_persons else of for of in ("visible", "apart")
+    }
+    few = (f"CASE WHEN {of}_shown < {k} THEN {of} ELSE 0 END" for of in shown)
     return f"""
         WITH people AS (
             SELECT a, b, {"person" if count_persons else "NULL AS person"},
                    count(*) FILTER (NOT beside) AS records, count(*) FILTER (changed) AS changed,
-                   count(*) FILTER (NOT hidden) AS visible
+                   count(*) FILTER (hidden <> {HIDDEN_IN_ALL}) AS visible, count(*) FILTER (hidden = 0) AS apart
             FROM {JOINED} GROUP BY ALL),
         sized AS (
             SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
-                   {shown} AS shown, CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
+                   {", ".join(f"{window} AS {of}_shown" for of, window in shown.items())},
+                   CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
             FROM people),
         told AS (
             SELECT *, ({unit} < {k} OR greatest(a, b) >= {OF_PERHAPS_CHANGED}) AND (a >= 0 OR b >= 0) AS fails,
-                   NOT fails AND part <> 'shared' AND shown < {k} AND (a >= 0 OR b >= 0) AS few_lines
+                   CASE WHEN fails OR part = 'shared' OR greatest(a, b) < 0 THEN 0 ELSE greatest({", ".join(few)}) END AS few_lines
             FROM sized)
         SELECT part, sum(records)::BIGINT, ({at_risk})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
     """
@@ -352,6 +379,6 @@ def joint_classes_sql(k: int, *, count_persons: bool) -> str:
 def _at_risk(*, persons: bool) -> str:
     """Return SQL that counts who is in a class that fails, or has one of few lines that are gone or new."""
     nobody = "person = 0" if persons else "true"
-    records = f"coalesce(sum(records) FILTER (fails AND {nobody}), 0) + coalesce(sum(visible) FILTER (few_lines AND {nobody}), 0)"
-    somebody = "count(DISTINCT person) FILTER ((fails OR (few_lines AND visible > 0)) AND person <> 0) + "
+    records = f"coalesce(sum(records) FILTER (fails AND {nobody}), 0) + coalesce(sum(few_lines) FILTER ({nobody}), 0)"
+    somebody = "count(DISTINCT person) FILTER ((fails OR few_lines > 0) AND person <> 0) + "
     return f"{somebody if persons else ''}{records}"

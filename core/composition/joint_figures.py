@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.composition.joint_classes import ABSENT, JOINED
+from core.composition.joint_classes import ABSENT, HIDDEN_IN_ALL, HIDDEN_IN_VALUES, JOINED
 
 
 def means_sql(column: int, k: int, *, count_persons: bool) -> str:
@@ -48,9 +48,12 @@ def few_persons_sql(k: int) -> str:
 NUMBERED, FAILING, SETS = "numbered", "failing", "sets"
 """Tables of the joint classes with a number each, from 0, of the numbers of those that fail, and of what digests of several values hold."""
 SEEN = f"""(
-    SELECT * FROM {JOINED} WHERE NOT hidden UNION ALL
-    SELECT h.* FROM {JOINED} AS h ANTI JOIN (SELECT a, b FROM {JOINED} WHERE NOT hidden) AS s USING (a, b) WHERE hidden)"""
-"""The records whose values decide: of those who left or came, the ones of whom a line is gone or new, if there are any."""
+    SELECT *, false AS values_alone FROM {JOINED} WHERE hidden <> {HIDDEN_IN_ALL} UNION ALL
+    SELECT s.*, true FROM {JOINED} AS s SEMI JOIN (SELECT a, b FROM {JOINED} WHERE hidden = {HIDDEN_IN_VALUES}) AS h USING (a, b)
+    WHERE hidden = 0 UNION ALL
+    SELECT h.*, false FROM {JOINED} AS h ANTI JOIN (SELECT a, b FROM {JOINED} WHERE hidden <> {HIDDEN_IN_ALL}) AS s USING (a, b))"""
+"""The records whose values decide: of those who left or came, the ones of whom a line is gone or new, if there are any. By sensitive values
+alone, fewer may be."""
 
 
 def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
@@ -68,7 +71,7 @@ def numbered_classes_sql(columns: Sequence[int], *, count_persons: bool) -> str:
     return f"""
         CREATE OR REPLACE TEMP TABLE {NUMBERED} AS
         SELECT (row_number() OVER () - 1)::BIGINT AS number, * FROM (
-            SELECT a, b, {size} AS size{has} FROM {SEEN} WHERE a >= 0 OR b >= 0 GROUP BY a, b HAVING {size} > 0)
+            SELECT a, b, values_alone, {size} AS size{has} FROM {SEEN} WHERE a >= 0 OR b >= 0 GROUP BY a, b, values_alone HAVING {size} > 0)
     """
 
 
@@ -110,7 +113,7 @@ def joint_values_sql(column: int, *, count_persons: bool, name: str = "value") -
     somebody = "AND person <> 0" if count_persons else ""
     rows, value = (_each_value(SEEN, column, name), "value") if count_persons else (SEEN, f"{name}_{column}")
     return f"""
-        SELECT number, {value} AS value, {times} AS times FROM {rows} AS rows_of_both JOIN {NUMBERED} USING (a, b)
+        SELECT number, {value} AS value, {times} AS times FROM {rows} AS rows_of_both JOIN {NUMBERED} USING (a, b, values_alone)
         WHERE has_{column} {somebody} GROUP BY ALL ORDER BY number, value
     """
 
@@ -141,4 +144,5 @@ def values_at_risk_sql(*, count_persons: bool) -> str:
     Each counts once. Where persons are counted, each record of no person counts too.
     """
     who = "count(DISTINCT nullif(person, 0)) + count(*) FILTER (person = 0)" if count_persons else "count(*)"
-    return f"SELECT ({who})::BIGINT FROM {JOINED} JOIN {NUMBERED} USING (a, b) WHERE number IN (SELECT number FROM {FAILING})"
+    failing = f"SELECT a, b FROM {NUMBERED} WHERE number IN (SELECT number FROM {FAILING})"
+    return f"SELECT ({who})::BIGINT FROM {JOINED} SEMI JOIN ({failing}) USING (a, b)"

@@ -91,13 +91,15 @@ def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -
         other = there[one]
         # Of a value that one of both does not publish nobody sees that it changed, and what is known is what the other publishes.
         hidden = HIDDEN in {seen.group, other.group}
-        same = hidden or seen.value == other.value
+        changed = not hidden and (seen.value != other.value, seen.untreated != other.untreated)
         shown = seen._replace(value=other.value) if seen.group == HIDDEN else seen
-        # Whose sensitive value changed is looked for among those whose value did.
-        groups[(seen.group, other.group) if same else ((seen.group, "changed"), (other.group, "changed"))].append(shown)
-        if not same or (seen.untreated != other.untreated and not hidden):
-            groups[(seen.group, ABSENT)].append(seen)
-            groups[(ABSENT, other.group)].append(other._replace(person=seen.person))
+        if not changed or not any(changed):
+            groups[(seen.group, other.group)].append(shown)
+            continue
+        # Who changed is looked for among those who did, in the same columns: all others stand in the lines of both.
+        groups[((seen.group, changed), (other.group, changed))].append(shown)
+        groups[((seen.group, changed), ABSENT)].append(seen)
+        groups[(ABSENT, (other.group, changed))].append(other._replace(person=seen.person))
     for seen in left[0].values():
         groups[(seen.group, ABSENT)].append(seen)
     for seen in left[1].values():

@@ -94,6 +94,26 @@ def test_who_is_told_apart_by_both_is_known_though_everybodys_value_changed(anon
         anonymise(other, "overlaps=refuse")
 
 
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("person", "column"), [(True, "note"), (True, "dx"), (False, "note")])
+@pytest.mark.parametrize("one", ["left", "came", "changed", "stayed"])
+def test_changes_of_one_column_hide_nobody_whose_other_values_both_files_show(
+    anonymise: Anonymise, tmp_path: Path, person: bool, column: str, one: str
+) -> None:
+    """Of nine of a class the notes, or diagnoses, change. One left, came, changed in the other column, or stayed as it was."""
+    rows, job = people(), job_in(tmp_path, person=person)
+    changed = [row | {column: "other"} if 1 <= number < 10 else row for number, row in enumerate(rows)]
+    if one == "changed":
+        changed[0] = rows[0] | {"dx" if column == "note" else "note": "other"}
+    for night in (rows[one == "came" :], changed[one == "left" :]):
+        pq.write_table(table_of(night), tmp_path / "people.parquet")
+        made = anonymise(job)
+    [overlap] = made.untold.overlaps or ()
+    at_risk = {"came": overlap.added_at_risk, "stayed": overlap.shared_at_risk}.get(one, overlap.removed_at_risk)
+    assert (at_risk, overlap.is_safe) == (1, False)
+
+
 def paid_job(folder: Path, qid: str, size: int, *, person: bool) -> Path:
     """A job whose pay is published as means of so many."""
     path = job_in(folder, qids=(qid,), person=person, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}})
@@ -398,14 +418,15 @@ def aged(folder: Path, low: int, **parts: Any) -> Path:
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("first", "then"), [(1, 1), (1, 2), (2, 1)])
 @pytest.mark.parametrize("left", [1, 5])
+@pytest.mark.parametrize("note", ["seen", "later"])
 def test_ages_that_change_within_their_label_hide_nobody_who_left(
-    anonymise: Anonymise, tmp_path: Path, first: int, then: int, left: int
+    anonymise: Anonymise, tmp_path: Path, first: int, then: int, left: int, note: str
 ) -> None:
-    """Birthdays that no label shows, and some who leave the same class: the files show these, and nobody else."""
+    """Birthdays that no label shows, and some who leave the same class: the files show these, if by sensitive values alone."""
     rows = [row | {"age": 20 + 5 * (number % 8), "note": "seen"} for number, row in enumerate(people(160))]
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     anonymise(aged(tmp_path, first))
-    older = [row | {"age": row["age"] + 1} if row["age"] in {30, 35} and row["a"] < 6 else row for row in rows]
+    older = [row | {"age": row["age"] + 1, "note": note} if row["age"] in {30, 35} and row["a"] < 6 else row for row in rows]
     gone = [row["pid"] for row in rows if row["age"] == 35][:left]
     later = [row for row in older if row["pid"] not in gone]
     hidden = sum(row["age"] != other["age"] and row["pid"] not in gone for row, other in zip(rows, older, strict=True))
@@ -415,6 +436,27 @@ def test_ages_that_change_within_their_label_hide_nobody_who_left(
     assert (overlap.removed, overlap.removed_at_risk) == (hidden + left, at_risk)
     assert (overlap.added, overlap.added_at_risk) == (hidden, 0)
     assert (overlap.shared, overlap.is_safe) == (160 - hidden - left, not at_risk)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("role", ["insensitive", "sensitive"])
+@pytest.mark.parametrize("then", [{"name": "pay", "publish": {"round": 50}}, "pay"], ids=str)
+def test_a_column_that_two_releases_publish_otherwise_does_not_keep_the_others_from_being_compared(
+    anonymise: Anonymise, tmp_path: Path, role: str, then: Any
+) -> None:
+    """Fifteen have birthdays within their label, and one leaves: the diagnoses of the class lack one."""
+    rows = [row | {"age": 20 + 5 * (number % 8), "pay": 1000 + number % 7} for number, row in enumerate(people(160))]
+    older = [row | {"age": row["age"] + 1} if row["age"] in {30, 35} and row["a"] < 6 else row for row in rows]
+    older.pop(next(number for number, row in enumerate(rows) if row["age"] == 35))
+    for pay, night in (({"name": "pay", "publish": {"round": 100}}, rows), (then, older)):
+        path = aged(tmp_path, 1)
+        written = yaml.safe_load(path.read_text())
+        written["columns"][role].append(pay)
+        path.write_text(yaml.safe_dump(written, sort_keys=False))
+        pq.write_table(table_of(night), tmp_path / "people.parquet")
+        made = anonymise(path)
+    [overlap] = made.untold.overlaps or ()
+    assert (overlap.removed, overlap.removed_at_risk, overlap.added_at_risk, overlap.is_safe) == (16, 1, 0, False)
 
 
 def lines_of(rows: list[dict[str, Any]], width: int) -> Counter[tuple[int, str, str]]:
@@ -453,8 +495,9 @@ def test_whoever_is_seen_to_leave_or_come_among_few_is_at_risk(
 
 @pytest.mark.ci
 @pytest.mark.parametrize("ill", [("flu", "flu"), ("flu", "hiv")])
+@pytest.mark.parametrize("note", ["seen", "later"])
 def test_ages_that_change_within_their_label_lend_no_diversity_to_those_who_left(
-    anonymise: Anonymise, tmp_path: Path, ill: tuple[str, str]
+    anonymise: Anonymise, tmp_path: Path, ill: tuple[str, str], note: str
 ) -> None:
     """Five leave a class, of whom the files show what they had."""
     rows = [row | {"age": 20 + 5 * (number % 8), "note": "seen"} for number, row in enumerate(people(160))]
@@ -464,7 +507,7 @@ def test_ages_that_change_within_their_label_lend_no_diversity_to_those_who_left
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     diverse = {"privacy": NIGHTS | {"l": {"dx": {"distinct": 2}}}}
     anonymise(aged(tmp_path, 1, **diverse))
-    older = [row | {"age": row["age"] + 1} if row["age"] in {30, 35} and row["a"] < 8 else row for row in rows]
+    older = [row | {"age": row["age"] + 1, "note": note} if row["age"] in {30, 35} and row["a"] < 8 else row for row in rows]
     pq.write_table(table_of([row for number, row in enumerate(older) if number not in gone]), tmp_path / "people.parquet")
     [overlap] = anonymise(aged(tmp_path, 1, **diverse)).untold.overlaps or ()
     assert overlap.removed > len(gone)
