@@ -53,11 +53,14 @@ def main() -> None:
             system.mkdir(f"source-{rows}")
             for path in files:
                 system.put_file(str(path), f"source-{rows}/{path.name}")
-            address = f"s3://source-{rows}/*.parquet"
+            address, home = f"s3://source-{rows}/*.parquet", {"PREFECT_HOME": f"{name}/prefect"}
+            if rows == options.rows[0]:
+                # Makes Prefect's database, once.
+                run(options.memory, [str(files[0])], "releases", [], home)
             alone, local = run(options.memory, [str(files[0].parent / "*.parquet")], "releases", ["--direct"], {})
             with cluster(Path(name), os.environ | environment | {"PYTHONPATH": str(ROOT)}, options.workers) as (scheduler, _, workers):
                 before = seconds(workers)
-                cost, _ = run(options.memory, [address], f"s3://target/{rows}", ["--scheduler", scheduler], environment)
+                cost, _ = run(options.memory, [address], f"s3://target/{rows}", ["--scheduler", scheduler], environment | home)
                 theirs = seconds(workers) - before
             made = system.cat_file(f"target/{rows}/CURRENT").decode().strip()
             remote = json.loads(system.cat_file(f"target/{rows}/{made}/manifest.json"))
@@ -90,7 +93,7 @@ def run(memory: str, source: list[str], target: str, mode: list[str], environmen
         shutil.copy(JOBS / "medical.yaml", folder)
         given = [f"memory={memory}", f"source.path={json.dumps(source)}", f"target={target}"]
         options = [part for setting in given for part in ("--set", setting)]
-        quiet = {"PREFECT_HOME": str(folder / "prefect"), "DO_NOT_TRACK": "1", "PYTHONPATH": str(ROOT)}
+        quiet = {"DO_NOT_TRACK": "1", "PYTHONPATH": str(ROOT)}
         cost = measure(skald("run", "medical.yaml", *options, *mode), folder, **environment, **quiet)
         current = folder / "releases" / "CURRENT"
         if not current.exists():
