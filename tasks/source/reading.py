@@ -255,10 +255,10 @@ def _told_rows(piece: Piece, columns: Sequence[str], coded: Sequence[str], file:
 def _coded(texts: Sequence[str], metadata: pq.FileMetaData, groups: Sequence[int]) -> list[str]:
     """Return the texts to read as dictionaries.
 
-    Of values beside a dictionary Arrow would hold those of a row group until all of them are read.
+    Values beside a dictionary Arrow would hold until all of a row group are read, and copy all that it holds with every batch.
     """
     parts = [metadata.row_group(number).column(place) for number in groups for place in range(metadata.num_columns) if texts]
-    plain = {part.path_in_schema for part in parts if part.total_uncompressed_size > BATCH_BYTES and not _in_dictionary(part)}
+    plain = {part.path_in_schema for part in parts if not _in_dictionary(part)}
     return [name for name in texts if name not in plain]
 
 

@@ -89,6 +89,16 @@ def test_long_values_are_read_few_at_a_time_whatever_their_encoding(tmp_path: Pa
     assert [batch.num_rows for batch in read_chunk(Chunk.of(file), ["age"])] == [rows]
 
 
+@pytest.mark.parametrize("form", [{"use_dictionary": False}, {"dictionary_pagesize_limit": 600}])
+def test_a_batch_holds_no_short_texts_of_the_batches_before_it(form: dict[str, Any], tmp_path: Path) -> None:
+    path, rows = tmp_path / "in.parquet", 4_000
+    pq.write_table(pa.table({"text": [f"{number:09d}" for number in range(rows)]}), path, **form)
+    file = SourceFile(name=str(path), path=path, digest="", stat=None, groups=(rows,), width=9, texts=("text",), long={"text": 100_000})
+    batches = list(read_chunk(Chunk.of(file), ["text"]))
+    assert len(batches) > 1
+    assert [len(batch.column("text").dictionary) for batch in batches] == [batch.num_rows for batch in batches]
+
+
 @pytest.mark.parametrize(
     "form", [{}, {"use_dictionary": False}, {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}]
 )
