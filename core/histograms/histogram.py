@@ -191,4 +191,6 @@ def merge_sql(files: Sequence[str], word_count: int) -> str:
         files: Placeholders or quoted paths of Parquet files with ``cell_0 … cell_<words-1>`` and ``count``.
     """
     cells = ", ".join(f"cell_{word}" for word in range(word_count))
-    return f"SELECT {cells}, sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}]) GROUP BY {cells} ORDER BY {cells}"
+    # Left to itself DuckDB takes folders such as count=1 above a file for columns of it.
+    read = f"read_parquet([{', '.join(files)}], hive_partitioning = false)"
+    return f"SELECT {cells}, sum(count)::BIGINT AS count FROM {read} GROUP BY {cells} ORDER BY {cells}"

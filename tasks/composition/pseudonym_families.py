@@ -36,7 +36,7 @@ from schemas.release.increments import Joined
 from tasks.composition.registry import Registered, ReleaseRegistry
 from tasks.engine.runs import Run
 from tasks.source.chunks import ChunkedSource
-from tasks.store.database import connect, literal, write_parquet
+from tasks.store.database import connect, literal, parquet_sql, write_parquet
 from tasks.store.files import file_digest, write_atomically
 from tasks.store.keys import json_with_digest, values_with_digest
 from tasks.store.store import Artifact
@@ -174,7 +174,7 @@ def _folded(
     k = min(run.job.privacy.k, head.k if head else run.job.privacy.k)
     secret = literal(registry.secret.keyed("pseudonym sets", family))
     whose = literal(f"{list(run.job.columns.person)}")
-    old = f"FROM read_parquet({literal(str(registry.folder / head.file))})" if head else EMPTY
+    old = f"FROM {parquet_sql([registry.folder / head.file])}" if head else EMPTY
     digests, owners = columns_together_sql(
         {literal(", ".join(each.columns)): _read_sql(run, each.digests) for each in disclosed},
         [_read_sql(run, each.owners) for each in disclosed if each.owners],
@@ -193,7 +193,7 @@ def _folded(
 
 
 def _read_sql(run: Run, made: Artifact) -> str:
-    return f"read_parquet({literal(str(run.store.path(made)))})"
+    return parquet_sql([run.store.path(made)])
 
 
 def _write(registry: ReleaseRegistry, release: str, family: str, head: Head | None, k: int, connection: duckdb.DuckDBPyConnection) -> Path:

@@ -92,7 +92,9 @@ def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
         files: Quoted paths of histograms at the finest node.
         words: SQL expressions that name a combination; at least one.
     """
-    summed = f"SELECT sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}]) GROUP BY {', '.join(words)}"
+    summed = (
+        f"SELECT sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}], hive_partitioning = false) GROUP BY {', '.join(words)}"
+    )
     return f"SELECT count AS size, count(*) AS classes FROM ({summed}) GROUP BY size ORDER BY size"
 
 

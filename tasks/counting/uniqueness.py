@@ -201,7 +201,7 @@ def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool, sa
     whose = ["person"] if by_person else []
     named = ", ".join([*(f"{word} AS word_{number}" for number, word in enumerate(words)), *whose])
     groups = ", ".join([*(f"word_{number}" for number in range(len(words))), *whose])
-    source = f"read_parquet([{', '.join(files)}])"
+    source = f"read_parquet([{', '.join(files)}], hive_partitioning = false)"
     if sampled:
         return f"CREATE OR REPLACE TEMP VIEW cells AS SELECT {named}, count AS records FROM {source}"
     return f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {named}, sum(count)::BIGINT AS records FROM {source} GROUP BY {groups}"

@@ -209,7 +209,7 @@ FIGURES = FileStep(
 
 VALUE_SUMS_SQL = """
     SELECT "column", count(*), count(*) FILTER (records = 1), sum(records)::BIGINT FROM (
-        SELECT "column", digest, sum("count") AS records FROM read_parquet($files) WHERE "count" > 0 GROUP BY ALL
+        SELECT "column", digest, sum("count") AS records FROM read_parquet($files, hive_partitioning = false) WHERE "count" > 0 GROUP BY ALL
     ) GROUP BY 1 ORDER BY 1
 """
 """Counts, by column, distinct values, unique ones and all. A value is in the table of each chunk that holds it, so that counts are added

@@ -126,8 +126,10 @@ def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int
         drawn = sample_mask(words, share * samples, samples)
         words, counts = tuple(word[drawn] for word in words), counts[drawn]
         for seed, pieces in enumerate(kept):
-            rows = sample_mask(words, 1 / samples, seed)
+            # Of what the ones before left: what they have in common would make them differ too little.
+            rows = sample_mask(words, 1 / (samples - seed), seed)
             pieces.append((tuple(word[rows] for word in words), counts[rows]))
+            words, counts = tuple(word[~rows] for word in words), counts[~rows]
     return [without_sensitive(_added(coding, pieces), coding.hierarchies) for pieces in kept]
 
 

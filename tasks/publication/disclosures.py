@@ -87,13 +87,12 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
     settings = run.job.attacks
     if settings is None:
         return None
-    original = Original(normalised_relation(run.job, source.relation), source.columns)
     with run.phase("attacks"):
         if written.staging is None:
-            arguments = run.job.with_task_memory(), settings, written, original, source.records, run.store
+            arguments = run.job.with_task_memory(), settings, written, source, run.store
             played = run_step(run, "attacks", play_attacks, Call.once(ATTACKED, "attack", arguments))
         else:
-            played = step_here("attacks", "attack", lambda: play_attacks(run.job, settings, written, original, source.records, run.store))
+            played = step_here("attacks", "attack", lambda: play_attacks(run.job, settings, written, source, run.store))
     if by := refusal_words(settings, run.policy):
         if played.broken:
             raise AttackError.broken([attacks_sentence(one) for one in played.broken], by)
@@ -147,12 +146,8 @@ def attack_fields(manifest: Manifest | TablesManifest, played: PlayedAttacks | N
     return {"attacks": (*played.published, *earlier), "attacked": played.basis}
 
 
-def play_attacks(job: Job, settings: AttackSettings, written: Written, original: Original, records: int, store: Store) -> PlayedAttacks:
-    """Attack written files by their labels and by the people of the source; return the figures.
-
-    Args:
-        records: Of the source.
-    """
+def play_attacks(job: Job, settings: AttackSettings, written: Written, source: ChunkedSource, store: Store) -> PlayedAttacks:
+    """Attack written files by their labels and by the people of the source; return the figures."""
     # Loads what no run needs whose job turned attacks off.
     from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_code, attack_release  # noqa: PLC0415
 
@@ -160,7 +155,9 @@ def play_attacks(job: Job, settings: AttackSettings, written: Written, original:
         sample = None if settings.sample == "all" else settings.sample
         return PlayedAttacks((), (), AttackBasis(sample=sample, seed=settings.seed, code=attack_code(), unplayed=(IN_A_STORE,)))
     with written_at_hand(job, written, store) as (spill, files):
-        return attack_release(job, settings, AttackedFiles(files, written.layout, original, records=records), spill)
+        # Made here: what was converted lies elsewhere on each machine.
+        original = Original(normalised_relation(job, source.relation), source.columns)
+        return attack_release(job, settings, AttackedFiles(files, written.layout, original, records=source.records), spill)
 
 
 ATTACKED, DISCLOSED = StepCode("attacked", __name__), StepCode("disclosed", __name__)

@@ -172,7 +172,7 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
     # Parts of a release number their classes each by itself, and say so; else a class is a row.
     named = all("class" in pq.read_schema(path).names for path in labels)
     numbered = "file_row_number AS class, * EXCLUDE (file_row_number)"
-    classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({parts}, file_row_number = {not named}))"
+    classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({parts}, file_row_number = {not named}, hive_partitioning = false))"
     return classes, parquet_sql(kept)
 
 

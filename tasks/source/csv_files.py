@@ -24,7 +24,7 @@ from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.source.batches import GROUP_ROWS, check_row_count, equal_groups
 from tasks.source.locations import Located, Readable
 from tasks.source.unpacked import MOST_VALUE
-from tasks.store.database import connect, literal, quote
+from tasks.store.database import connect, literal, parquet_sql, quote
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
@@ -175,7 +175,7 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
                     raise
                 raise SourceError.bad_rows(name, _all_faults(connection, names, job.source)) from None
             faults = connection.execute(REJECTS).fetchall()
-            rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
+            rows = connection.execute(f"SELECT count(*) FROM {parquet_sql([part])}").fetchone()
     except duckdb.InvalidInputException:
         raise SourceError.bad_rows(name, [UNSOUND]) from None
     except duckdb.Error:

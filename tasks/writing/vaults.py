@@ -32,7 +32,7 @@ from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from schemas.registry.treatments import LEAST_BITS, TOKEN_DIGITS, Secret, is_strong
 from tasks.source.listing import Stat, file_stat
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, parquet_sql
 from tasks.store.files import check_private, locked_file, private_folder, real_path, write_atomically
 from tasks.store.keys import json_with_digest, values_with_digest
 
@@ -250,7 +250,7 @@ def issue_tokens(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) 
             connection.register("piece", pa.table({"value": piece}))
             connection.execute("INSERT INTO seen SELECT value FROM piece")
             connection.unregister("piece")
-        known = f"ANTI JOIN read_parquet({literal(str(path))}) USING (value)" if path.exists() else ""
+        known = f"ANTI JOIN {parquet_sql([path])} USING (value)" if path.exists() else ""
         connection.execute(f"CREATE TEMP TABLE unknown AS SELECT DISTINCT value FROM seen {known}")
         [(count,)] = connection.execute("SELECT count(*) FROM unknown").fetchall()
         if count or not path.exists():
@@ -327,8 +327,7 @@ def _looked_up(job: Job, path: Path, wanted: pa.Array, columns: tuple[str, str],
     with _locked(path, fcntl.LOCK_SH), connect(job, spill) as connection:
         connection.register("wanted", pa.table({"given": wanted, "place": np.arange(len(wanted))}))
         statement = (
-            f"SELECT wanted.place, vault.{sought} AS sought FROM read_parquet({literal(str(path))}) AS vault "
-            f"JOIN wanted ON vault.{given} = wanted.given"
+            f"SELECT wanted.place, vault.{sought} AS sought FROM {parquet_sql([path])} AS vault JOIN wanted ON vault.{given} = wanted.given"
         )
         found = connection.sql(statement).to_arrow_table()
         connection.unregister("wanted")

@@ -41,7 +41,8 @@ class Linking(TableSet):
         if table not in self.linked:
             return f"(SELECT *, srow AS row, {PUBLISHED} AS status FROM {self.tables[table].relation(self.store)})"
         path = literal(str(self.store.path(self.linked[table])))
-        return f"(SELECT * EXCLUDE (file_row_number), file_row_number AS row FROM read_parquet({path}, file_row_number = true))"
+        read = f"read_parquet({path}, file_row_number = true, hive_partitioning = false)"
+        return f"(SELECT * EXCLUDE (file_row_number), file_row_number AS row FROM {read})"
 
 
 def linked_sql(given: Linking, table: str, salt: str) -> str:
@@ -151,7 +152,7 @@ def _disagreements(given: Linking) -> list[str]:
         with connect(given.run.job, given.run.spill) as connection:
             path = literal(str(given.store.path(artifact)))
             [(differing,)] = connection.execute(
-                f"SELECT count(*) FILTER (differs AND status <> {ORPHAN}) FROM read_parquet({path})"
+                f"SELECT count(*) FILTER (differs AND status <> {ORPHAN}) FROM read_parquet({path}, hive_partitioning = false)"
             ).fetchall()
         if differing:
             faults.append(

@@ -209,7 +209,7 @@ class EncodedTable:
         """Return the SQL relation of the encoded rows, with ``srow``, the row number in the source."""
         parts, first = [], 0
         for chunk in self.chunks:
-            read = f"read_parquet({literal(str(store.path(chunk)))}, file_row_number = true)"
+            read = f"read_parquet({literal(str(store.path(chunk)))}, file_row_number = true, hive_partitioning = false)"
             parts.append(f"SELECT * EXCLUDE (file_row_number), file_row_number + {first} AS srow FROM {read}")
             first += chunk.rows
         return f"({' UNION ALL '.join(parts)})"

@@ -40,7 +40,7 @@ from tasks.relational.making.published_values import (
     without_values_of_few,
 )
 from tasks.source.batches import equal_groups
-from tasks.store.database import connect, literal, write_parquet
+from tasks.store.database import connect, literal, parquet_sql, write_parquet
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 from tasks.writing.pseudonyms import pseudonyms_of_key
@@ -104,7 +104,8 @@ class ReleasedTables(HistoryTables):
         Its columns are ``row``, ``k0`` … and ``place``, their order, from 0.
         """
         path = literal(str(self.store.path(self.keys[table])))
-        return f"(SELECT * RENAME (file_row_number AS place) FROM read_parquet({path}, file_row_number = true))"
+        read = f"read_parquet({path}, file_row_number = true, hive_partitioning = false)"
+        return f"(SELECT * RENAME (file_row_number AS place) FROM {read})"
 
     def linking_sql(self, table: str) -> tuple[dict[str, str], list[str]]:
         """Return the SQL expression of each published key and reference column, and the joins they need.
@@ -184,7 +185,7 @@ def released_sql(given: ReleasedTables, table: str, row_relation: str) -> str:
     columns = []
     if matched := given.matched.get(table):
         path = literal(str(given.store.path(matched)))
-        joins.append(f"JOIN read_parquet({path}, file_row_number = true) AS g ON g.file_row_number = m.row")
+        joins.append(f"JOIN read_parquet({path}, file_row_number = true, hive_partitioning = false) AS g ON g.file_row_number = m.row")
     for place in range(len(own.qids)):
         of_row = f" AND labels_{place}.level = g.level_{place}" if matched else ""
         joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}{of_row}")
@@ -222,7 +223,7 @@ def kept_joins(given: ReleasedTables, table: str) -> list[str]:
     joins = [f"SEMI JOIN kept ON kept.person = m.{person_of(given, table)}"]
     # With a row goes all that hangs from it.
     rows = {table: "m.row"} | {above: f"m.a{depth}" for depth, above in enumerate(given.chain(table)) if depth}
-    withheld = f"(FROM read_parquet({literal(str(given.store.path(given.chosen)))}))"
+    withheld = f"(FROM {parquet_sql([given.store.path(given.chosen)])})"
     for number, (name, row) in enumerate(rows.items() if given.chain(table) else ()):
         mine = f'(SELECT row FROM {withheld} WHERE "table" = {literal(name)})'
         joins.append(f"ANTI JOIN {mine} AS w{number} ON w{number}.row = {row}")

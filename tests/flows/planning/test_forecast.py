@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from core.histograms.histogram import Histogram
 from flows.terminal.plans import forecast_rows
 from schemas.job.job import load_job
+from tasks.planning import forecast
 from tasks.planning.forecast import WRITE, Expected, Forecast
 from tasks.planning.plan import make_plan
 from tests.command_line import CommandLine
@@ -55,6 +57,21 @@ def test_samples_do_not_depend_on_chunks_files_or_order(tmp_path: Path, monkeypa
     assert found[0].records < len(table) / 2
     assert all(0 < one.gcp <= 1 for one in found[0].ways)
     assert any(one.error for one in found[0].ways)
+
+
+def test_samples_have_no_cell_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By how they differ it is told how far off they may be."""
+    monkeypatch.setattr(FORECAST_MOST_CELLS, 100)
+    drawn: list[set[tuple[int, ...]]] = []
+
+    def noted(_job: object, _coding: object, _way: str, sample: Histogram) -> float:
+        drawn.append(set(zip(*(word.tolist() for word in sample.words), strict=True)))
+        return 0.0
+
+    monkeypatch.setattr(forecast, "expected_gcp", noted)
+    make_plan(load_job(people_job(tmp_path, people(1500, seed=9))))
+    assert all(len(cells) > 20 for cells in drawn)
+    assert len(set[tuple[int, ...]]().union(*drawn[: forecast.SAMPLES])) == sum(map(len, drawn[: forecast.SAMPLES]))
 
 
 def test_levels_that_tell_what_is_hidden_are_none_of_the_ways(tmp_path: Path) -> None:

@@ -117,6 +117,14 @@ def test_of_many_combinations_who_stands_out_without_a_column_is_estimated_from_
             assert abs(found - right) <= 0.2 * right + 200
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("folder", ["count=3", "word_0=1"])
+def test_a_folder_of_the_work_is_no_column_whatever_it_is_called(tmp_path: Path, folder: str) -> None:
+    found = [make_plan(load_job(people_job(tmp_path / below, TABLE))) for below in ("plain", folder)]
+    assert [(plan.exposed, plan.risk, plan.qids) for plan in found[:1]] == [(plan.exposed, plan.risk, plan.qids) for plan in found[1:]]
+    assert_plain(found[1], QIDS, load_job(people_job(tmp_path, TABLE)).privacy.k)
+
+
 def test_the_column_that_makes_records_stand_out_is_named(direct: CommandLine) -> None:
     table = pa.table({"sex": ["f", "m"] * 100, "age": list(range(40)) * 5, "s": ["a"] * 200})
     columns = {
