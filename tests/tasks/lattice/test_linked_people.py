@@ -106,8 +106,8 @@ class Chosen:
         qids = [{"name": domain.qid, "hierarchy": {"widths": [2, 4]}} for domain in domains]
         method = {"name": "skald"} | said
         job = Job.model_validate(job_of(columns={"quasi_identifiers": qids, "sensitive": ["s"]}, method=method))
-        coding: Any = SimpleNamespace(hierarchies=axes, axes=axes, domains=domains, sensitive=())
-        sought: Any = SimpleNamespace(people=object(), records=20)
+        coding: Any = SimpleNamespace(hierarchies=axes, axes=axes, domains=domains, sensitive=(), records=20)
+        sought: Any = SimpleNamespace(people=object())
         counted: Any = SimpleNamespace(node=(0, 0))
         shares: Any = [object()]
 

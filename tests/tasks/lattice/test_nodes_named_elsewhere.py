@@ -88,8 +88,8 @@ def test_a_node_that_is_named_is_looked_at_alone_and_may_suppress_no_more_than_t
     domains = tuple(observed(f"q{place}", [row[place] for row in rows], pa.int64()) for place in range(2))
     axes = tuple(built({"widths": [2]}, domain) for domain in domains)
     counted = Example(rows, domains, axes).histogram((0, 1))
-    coding: Any = SimpleNamespace(hierarchies=axes, sensitive=(), axes=axes)
-    sought: Any = SimpleNamespace(promise=Promise(2), records=6, selected_persons=lambda *_: None)
+    coding: Any = SimpleNamespace(hierarchies=axes, sensitive=(), axes=axes, records=6)
+    sought: Any = SimpleNamespace(promise=Promise(2), selected_persons=lambda *_: None)
 
     def applied(limit: float, replayed: str | None = None) -> SearchResult:
         one = Job.model_validate(job_of(suppression={"limit": limit}, **({"replay": replayed} if replayed else {})))
