@@ -171,8 +171,9 @@ def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
     levels = [(*alike, *untreated, *identity.arranged[-1:]), (*alike, *untreated), *[(*alike, *published)] * bool(published)]
     if identity.lines is not None:
         # Before those that are alike but for what is published: what is not hidden then is what the files show.
-        held, others = tuple(f"value_{number}" for number in identity.lines), published or untreated
         in_one_way = identity.ways is not False and not identity.remade
+        held = tuple(f"value_{number}" for number in identity.lines if in_one_way or number in identity.same)
+        others = published or untreated
         whole = [(partner, "kept", *others, *held) for partner in OF_LINES] if in_one_way else []
         # After records that are alike: of these it is known whose they are.
         of_values = [(partner, "kept", "hidden", *held) for partner in OF_LINES] if held and (others or not in_one_way) else []

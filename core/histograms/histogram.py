@@ -5,7 +5,7 @@ They add up, so that chunks can be counted apart (papers/skald.txt, III.B.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -182,15 +182,13 @@ def merge_parts(parts: Iterable[tuple[PackedWords, NDArray[np.int64]]], product:
     return waiting[0]
 
 
-def merge_sql(files: Sequence[str], word_count: int) -> str:
+def merge_sql(histograms: str, word_count: int) -> str:
     """Return SQL that sums the histograms of chunks into one, ascending by cell.
 
     It is right because counts of disjoint chunks add up, and DuckDB spills both the hash table and the sort.
 
     Args:
-        files: Placeholders or quoted paths of Parquet files with ``cell_0 … cell_<words-1>`` and ``count``.
+        histograms: The SQL relation of the chunks' files, with ``cell_0 … cell_<words-1>`` and ``count``.
     """
     cells = ", ".join(f"cell_{word}" for word in range(word_count))
-    # Left to itself DuckDB takes folders such as count=1 above a file for columns of it.
-    read = f"read_parquet([{', '.join(files)}], hive_partitioning = false)"
-    return f"SELECT {cells}, sum(count)::BIGINT AS count FROM {read} GROUP BY {cells} ORDER BY {cells}"
+    return f"SELECT {cells}, sum(count)::BIGINT AS count FROM {histograms} GROUP BY {cells} ORDER BY {cells}"

@@ -15,6 +15,7 @@ from core.attacks.attacked_tables import Guesses
 from core.attacks.record_attacks import membership_by_file_digests
 from schemas.job.job import Job
 from schemas.job.privacy import AttackBasis, AttackFigures, AttackSettings, broken_attacks
+from schemas.reading.model import FrozenModel
 from schemas.release.increments import Joined, Overlap
 from tasks.attacks.played_attacks import AttackPlan, hexadecimal_texts, label_attacks, source_attacks
 from tasks.attacks.source_people import read_release, read_source_people
@@ -46,7 +47,7 @@ class AttackedFiles(NamedTuple):
     records: int = 0
 
 
-class PlayedAttacks(NamedTuple):
+class PlayedAttacks(FrozenModel):
     """Figures of attacks on labels and on people of the source, with the settings of the attacks.
 
     Attributes:
@@ -109,7 +110,7 @@ def attack_release(job: Job, settings: AttackSettings, attacked: AttackedFiles, 
             unplayed.append(f"Attacks could not be played: the columns cannot be read for them ({type(error).__name__}).")
     sample = None if settings.sample == "all" else settings.sample
     basis = AttackBasis(sample=sample, seed=settings.seed, code=attack_code(), unplayed=tuple(unplayed))
-    return PlayedAttacks(_figures(labels), _figures(source), basis)
+    return PlayedAttacks(labels=_figures(labels), source=_figures(source), basis=basis)
 
 
 def _figures(played: Sequence[Guesses]) -> tuple[AttackFigures, ...]:

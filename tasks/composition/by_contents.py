@@ -352,7 +352,6 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
     held = [number for number, places in enumerate(both) if None not in places]
     same = tuple(number for number in held if number not in compared.promises.republished)
     contents, persons = compared.by_contents and Likeness(*alike).is_shared, compared.by_persons and common > 0
-    in_two_ways = compared.ways is False or compared.remade
     return RecordMatching(
         contents=contents,
         persons=persons,
@@ -362,5 +361,5 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
         values=len(compared.theirs.values),
         same=same,
         arranged=compared.mine.arranged,
-        lines=(same if in_two_ways else tuple(held)) if contents and not persons else None,
+        lines=tuple(held) if contents and not persons else None,
     )

@@ -24,7 +24,7 @@ from tasks.counting.coding import Coding, DomainTable, bundled_cells, cell_files
 from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import BUNDLES, Merge, count_remote_workers, map_step, merge_on_cluster
-from tasks.store.database import connect, literal, write_parquet
+from tasks.store.database import connect, parquet_sql, write_parquet
 from tasks.store.files import private_folder
 from tasks.store.keys import StepCode
 from tasks.store.step import FileStep
@@ -209,7 +209,7 @@ def _mark(coding: Coding, parts: Sequence[Artifact], counting_bitmaps: list[Line
 
 
 def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path) -> int:
-    statement = merge_sql([literal(str(part)) for part in parts], words)
+    statement = merge_sql(parquet_sql(parts), words)
     with connect(job, spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
         return write_parquet(connection, statement, path, "COMPRESSION lz4_raw")

@@ -30,7 +30,7 @@ from tasks.counting.histograms import HISTOGRAM, RootTable, bundled_histograms, 
 from tasks.counting.person_cells import combinations_of, persons_of_combinations, qids_of_words
 from tasks.engine.runs import Run
 from tasks.engine.steps import Merge, remote_takes_all_chunks, run_for_item
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, parquet_sql
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
@@ -83,18 +83,16 @@ def summed_sizes(parts: Sequence[Sizes]) -> Sizes:
     return Sizes(sizes=tuple(sorted(added)), classes=tuple(added[size] for size in sorted(added)))
 
 
-def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
+def sizes_sql(histograms: str, words: Sequence[str]) -> str:
     """Return SQL that counts QID combinations (``classes``) by their number of records (``size``).
 
     It is right because counts of disjoint chunks add up, and so do those of cells that differ in a sensitive value alone.
 
     Args:
-        files: Quoted paths of histograms at the finest node.
+        histograms: The SQL relation of histograms at the finest node.
         words: SQL expressions that name a combination; at least one.
     """
-    summed = (
-        f"SELECT sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}], hive_partitioning = false) GROUP BY {', '.join(words)}"
-    )
+    summed = f"SELECT sum(count)::BIGINT AS count FROM {histograms} GROUP BY {', '.join(words)}"
     return f"SELECT count AS size, count(*) AS classes FROM ({summed}) GROUP BY size ORDER BY size"
 
 
@@ -211,7 +209,7 @@ def _counted(given: DomainTable, files: Sequence[Artifact]) -> Sizes:
     if not words:
         return summed_sizes([sizes for file in whole for sizes in _sizes_of(file)])
     with connect(job, spill) as connection:
-        rows = connection.execute(sizes_sql([literal(str(file)) for file in whole], words)).fetchall()
+        rows = connection.execute(sizes_sql(parquet_sql(whole), words)).fetchall()
     return Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))
 
 

@@ -20,7 +20,7 @@ from schemas.reading.model import FrozenModel
 from tasks.counting.chunk_counts import read_pairs
 from tasks.counting.coding import Coding, DomainTable, cell_files_in_source_coding, cells_in_source_coding
 from tasks.counting.source_sizes import SIZES, CellFiles, Sizes, qid_words, read_sizes
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, parquet_sql
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 
@@ -156,7 +156,7 @@ def _count(given: DomainTable, standing: ExposureQuery, path: Path) -> int:
             if pairs
             else cell_files_in_source_coding(coding, files, given.store, folder)
         )
-        connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), by_person=bool(pairs), sampled=parts > 1))
+        connection.execute(cells_sql(parquet_sql(read), qid_words(coding), by_person=bool(pairs), sampled=parts > 1))
         asked = {qid: statement(keys_without(coding, position)) for position, qid in enumerate(qids)} if parts else {}
         found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
         whole, persons = Exposed(unique=0, below_k=0), None
@@ -189,11 +189,11 @@ PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT s
 """Counts the persons of the table ``cells``, and the records of the one who has most."""
 
 
-def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool, sampled: bool = False) -> str:
+def cells_sql(counted: str, words: Sequence[str], *, by_person: bool, sampled: bool) -> str:
     """Return SQL that creates temporary table ``cells``: packed combinations of QID values with records.
 
     Args:
-        files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
+        counted: The SQL relation of histograms at the finest node, or of pairs of person and cell.
         words: SQL expressions that name a combination.
         by_person: Whether a combination has a row for each of its persons.
         sampled: Whether few of the combinations will be asked for: then they are read each time, and none is added up before.
@@ -201,10 +201,9 @@ def cells_sql(files: Sequence[str], words: Sequence[str], *, by_person: bool, sa
     whose = ["person"] if by_person else []
     named = ", ".join([*(f"{word} AS word_{number}" for number, word in enumerate(words)), *whose])
     groups = ", ".join([*(f"word_{number}" for number in range(len(words))), *whose])
-    source = f"read_parquet([{', '.join(files)}], hive_partitioning = false)"
     if sampled:
-        return f"CREATE OR REPLACE TEMP VIEW cells AS SELECT {named}, count AS records FROM {source}"
-    return f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {named}, sum(count)::BIGINT AS records FROM {source} GROUP BY {groups}"
+        return f"CREATE OR REPLACE TEMP VIEW cells AS SELECT {named}, count AS records FROM {counted}"
+    return f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {named}, sum(count)::BIGINT AS records FROM {counted} GROUP BY {groups}"
 
 
 def exposed_sql(keys: Sequence[str], k: int, parts: int) -> str:

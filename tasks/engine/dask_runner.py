@@ -27,8 +27,7 @@ from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
 from tasks.engine.remote.call_queues import BucketQueue, CallQueue, queue_of, remove_local_copies
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
-from tasks.store.work import BucketWork
-from tasks.store.work_folder import FolderWork
+from tasks.store.work import HeldWork
 
 CONNECT_SECONDS = 10
 WORKER_SECONDS = 60
@@ -104,7 +103,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
             with suppress(Exception):
                 self.client.run(remove_local_copies, self._queue, on_error="ignore")
 
-    def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
+    def calls(self, phase: str, work: HeldWork, spill: Path) -> DaskCalls:
         """Return the caller of one phase's functions on the cluster, which is started if need be."""
         queue = queue_of(work, spill, phase)
         # All phases of a run have the same one, where its work is in a bucket.

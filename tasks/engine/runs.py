@@ -25,8 +25,8 @@ from tasks.engine.progress import release_memory
 from tasks.store.files import clear_partial_files, clear_temporary_folders, private_folder, restrict_new_files
 from tasks.store.keys import FolderSecret, secret_of
 from tasks.store.store import Artifact, Store
-from tasks.store.work import BucketWork, hold_work
-from tasks.store.work_folder import SPILL_FOLDER, UNTOLD, FolderWork, check_pointer, clear_staging
+from tasks.store.work import HeldWork, hold_work
+from tasks.store.work_folder import SPILL_FOLDER, UNTOLD, check_pointer, clear_staging
 
 AFTER_PUBLICATION = ("runs", "shuffle_parts", "files", "bundles", "recounted", "tallies", "disclosed")
 OF_ALL_CHUNKS = (
@@ -61,7 +61,7 @@ class Run:
     store: Store
     spill: Path
     secret: FolderSecret
-    work: FolderWork | BucketWork
+    work: HeldWork
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
     domain: Artifact | None = None

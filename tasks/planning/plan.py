@@ -77,7 +77,8 @@ def _sampled(found: Contributors) -> str:
         return "There are too many combinations to count them once more without each quasi-identifier."
     if found.sampled == 1:
         return ""
-    return f"The figures without a quasi-identifier are estimated from one in {found.sampled} combinations; all others are exact."
+    sample = f"estimated from one in {found.sampled} combinations"
+    return f"The figures without a quasi-identifier are {sample}. Those with all quasi-identifiers are exact."
 
 
 def _too_many(cells: int) -> str:

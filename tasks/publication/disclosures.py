@@ -6,8 +6,8 @@ releases of the same key are joined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
@@ -41,6 +41,7 @@ from tasks.writing.people import WrittenPersons
 if TYPE_CHECKING:
     from tasks.attacks.release_attack import PlayedAttacks
 
+Result = TypeVar("Result")
 MOST_FETCHED = 64_000_000
 """Bytes of data files that are read back from a store to attack them."""
 IN_A_STORE = "The files lie in a store and are large, and were not read back to attack them."
@@ -88,11 +89,7 @@ def attack_written(run: Run, written: Written, source: ChunkedSource) -> PlayedA
     if settings is None:
         return None
     with run.phase("attacks"):
-        if written.staging is None:
-            arguments = run.job.with_task_memory(), settings, written, source, run.store
-            played = run_step(run, "attacks", play_attacks, Call.once(ATTACKED, "attack", arguments))
-        else:
-            played = step_here("attacks", "attack", lambda: play_attacks(run.job, settings, written, source, run.store))
+        played = _where_files_are(run, written, "attacks", play_attacks, ATTACKED, "attack", settings, source)
     if by := refusal_words(settings, run.policy):
         if played.broken:
             raise AttackError.broken([attacks_sentence(one) for one in played.broken], by)
@@ -146,14 +143,24 @@ def attack_fields(manifest: Manifest | TablesManifest, played: PlayedAttacks | N
     return {"attacks": (*played.published, *earlier), "attacked": played.basis}
 
 
-def play_attacks(job: Job, settings: AttackSettings, written: Written, source: ChunkedSource, store: Store) -> PlayedAttacks:
+def _where_files_are(
+    run: Run, written: Written, phase: str, function: Callable[..., Result], step: StepCode, label: str, *arguments: Any
+) -> Result:
+    """Call a function on written files: in a task where these lie in a bucket, else here."""
+    if written.staging is not None:
+        return step_here(phase, label, lambda: function(run.job, run.store, written, *arguments))
+    return run_step(run, phase, function, Call.once(step, label, (run.job.with_task_memory(), run.store, written, *arguments)))
+
+
+def play_attacks(job: Job, store: Store, written: Written, settings: AttackSettings, source: ChunkedSource) -> PlayedAttacks:
     """Attack written files by their labels and by the people of the source; return the figures."""
     # Loads what no run needs whose job turned attacks off.
     from tasks.attacks.release_attack import AttackedFiles, PlayedAttacks, attack_code, attack_release  # noqa: PLC0415
 
     if written.staging is None and sum(file.bytes or 0 for file in written.files) > MOST_FETCHED:
         sample = None if settings.sample == "all" else settings.sample
-        return PlayedAttacks((), (), AttackBasis(sample=sample, seed=settings.seed, code=attack_code(), unplayed=(IN_A_STORE,)))
+        basis = AttackBasis(sample=sample, seed=settings.seed, code=attack_code(), unplayed=(IN_A_STORE,))
+        return PlayedAttacks(labels=(), source=(), basis=basis)
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(normalised_relation(job, source.relation), source.columns)
@@ -175,19 +182,8 @@ def disclosed_by(run: Run, written: Written, payload: Sequence[str], class_perso
     if not run.job.columns.links:
         return []
     key, salt = DISCLOSED.key(written.release), run.secret.keyed("disclosed", written.release)
-    arguments = (
-        run.job.with_task_memory() if written.staging is None else run.job,
-        written,
-        list(payload),
-        class_persons,
-        salt,
-        key,
-        run.store,
-    )
-    if written.staging is None:
-        made: Sequence[Artifact] = run_step(run, PHASE, store_disclosures, Call.once(DISCLOSED, "disclosed", arguments))
-    else:
-        made = step_here(PHASE, "disclosed", lambda: store_disclosures(*arguments))
+    given = list(payload), class_persons, salt, key
+    made = _where_files_are(run, written, PHASE, store_disclosures, DISCLOSED, "disclosed", *given)
     joining = run.job.columns.joining
     digests, owners = made[: len(joining)], list(made[len(joining) :])
     return [
@@ -202,7 +198,7 @@ def _has_owners(job: Job, columns: Sequence[str], kept: WrittenPersons) -> bool:
 
 
 def store_disclosures(
-    job: Job, written: Written, payload: Sequence[str], class_persons: WrittenPersons, salt: str, key: Key, store: Store
+    job: Job, store: Store, written: Written, payload: Sequence[str], class_persons: WrittenPersons, salt: str, key: Key
 ) -> list[Artifact]:
     """Write digests of each set of joining columns, then owners of non-persons; return the artefacts."""
     made, joining = [], job.columns.joining

@@ -35,8 +35,8 @@ from tasks.store.files import USER_UMASK, apply_user_umask, file_digest, flush, 
 from tasks.store.keys import fingerprint_of
 from tasks.store.place import Bucket, target_of, work_of
 from tasks.store.store import Artifact
-from tasks.store.work import BucketWork
-from tasks.store.work_folder import CURRENT, FolderWork, clear_staging, staging_prefix
+from tasks.store.work import HeldWork
+from tasks.store.work_folder import CURRENT, clear_staging, staging_prefix
 
 Published = TypeVar("Published", Manifest, TablesManifest)
 
@@ -87,7 +87,7 @@ class Target:
         self._point(release)
         return manifest
 
-    def remove_unfinished(self, work: FolderWork | BucketWork, *, but: str = "") -> None:
+    def remove_unfinished(self, work: HeldWork, *, but: str = "") -> None:
         """Do nothing: staging goes at each start; a bucket's target removes what killed runs left.
 
         Args:
@@ -124,7 +124,7 @@ class Target:
         """Return the folder of the written data files; None where they are in a bucket."""
         return staging
 
-    def publish(self, staging: Path, release: str, work: FolderWork | BucketWork, files: Sequence[PublishedFile] = ()) -> None:
+    def publish(self, staging: Path, release: str, work: HeldWork, files: Sequence[PublishedFile] = ()) -> None:
         """Rename the staging folder to the release, never over another; name the release in ``CURRENT``.
 
         Args:
@@ -156,7 +156,7 @@ class Target:
         write_atomically(self.job.target_path / CURRENT, write, 0o666 & ~USER_UMASK, staging_prefix(self.job))
 
     @contextmanager
-    def withdrawn_if_refused(self, release: str, work: FolderWork | BucketWork) -> Iterator[None]:
+    def withdrawn_if_refused(self, release: str, work: HeldWork) -> Iterator[None]:
         """Do nothing around the block: staging goes at the run's end; a bucket's target removes files.
 
         Args:
@@ -206,7 +206,7 @@ class BucketTarget(Target):
         return None
 
     @contextmanager
-    def withdrawn_if_refused(self, release: str, work: FolderWork | BucketWork) -> Iterator[None]:
+    def withdrawn_if_refused(self, release: str, work: HeldWork) -> Iterator[None]:
         """Remove a release's unverified files from the bucket if the block raises a refusal.
 
         After an interruption, such as a full disk or a network that is down, they stay for the run that goes on.
@@ -222,7 +222,7 @@ class BucketTarget(Target):
                 self._withdraw(release, work)
             raise
 
-    def publish(self, staging: Path, release: str, work: FolderWork | BucketWork, files: Sequence[PublishedFile] = ()) -> None:
+    def publish(self, staging: Path, release: str, work: HeldWork, files: Sequence[PublishedFile] = ()) -> None:
         """Upload data files from staging, documents, then the manifest, which publishes; never over another."""
         bucket = self.bucket
         if files:
@@ -249,16 +249,16 @@ class BucketTarget(Target):
         # What goes to a bucket is made in the work folder, which is for nobody else.
         private_folder(path)
 
-    def _lay_mark(self, release: str, work: FolderWork | BucketWork) -> None:
+    def _lay_mark(self, release: str, work: HeldWork) -> None:
         """Mark a release's files as this job's, with the work's generation, for their later removal."""
         bucket_without_release(self.job, release).write(f"{release}/{self._mark}", str(work.generation).encode())
 
-    def _withdraw(self, release: str, work: FolderWork | BucketWork) -> None:
+    def _withdraw(self, release: str, work: HeldWork) -> None:
         work.check()
         if not self.bucket.exists(f"{release}/{MANIFEST}") and self._generation(f"{release}/{self._mark}") <= work.generation:
             self._remove(release)
 
-    def _finish(self, release: str, work: FolderWork | BucketWork) -> None:
+    def _finish(self, release: str, work: HeldWork) -> None:
         """Name the release in ``CURRENT``, and remove leftovers of this job's runs, local copies too."""
         bucket = self.bucket
         work.check()
@@ -273,7 +273,7 @@ class BucketTarget(Target):
         for folder in self.job.target_path.glob(f"{self.job.name}-{DIGITS}"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def remove_unfinished(self, work: FolderWork | BucketWork, *, but: str = "") -> None:
+    def remove_unfinished(self, work: HeldWork, *, but: str = "") -> None:
         """Remove releases without a manifest that this job's killed runs left, and marks of published ones."""
         bucket = self.bucket
         for mark in bucket.matching(f"{self.job.name}-{DIGITS}/{self._mark}"):

@@ -44,7 +44,7 @@ from schemas.release.figures import KINDS, Kind
 from schemas.release.manifest import published_qids
 from tasks.recount.original import Original
 from tasks.recount.rows import ReleaseRows
-from tasks.store.database import literal, parquet_sql, quote
+from tasks.store.database import parquet_sql, quote
 
 PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
 """The files of a release's persons, and those of its classes.
@@ -168,11 +168,10 @@ def _has_links(files: PeopleFiles) -> bool:
 def read_people(files: PeopleFiles) -> tuple[str, str]:
     """Return two SQL relations: the classes' labels, and the persons with their classes."""
     kept, labels = files
-    parts = f"[{', '.join(literal(str(path)) for path in labels)}]"
     # Parts of a release number their classes each by itself, and say so; else a class is a row.
     named = all("class" in pq.read_schema(path).names for path in labels)
     numbered = "file_row_number AS class, * EXCLUDE (file_row_number)"
-    classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({parts}, file_row_number = {not named}, hive_partitioning = false))"
+    classes = f"(SELECT {'*' if named else numbered} FROM {parquet_sql(labels, row_numbers=not named)})"
     return classes, parquet_sql(kept)
 
 

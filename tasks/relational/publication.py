@@ -179,7 +179,7 @@ def _attacked(given: ReleasedTables, staged: list[PublishedFile], staging: Path)
         played = step_here("attacks", "attack", lambda: attack_tables(given.job, files, run.spill, f"release '{given.release}'"))
     if (by := refusal_words(settings, run.policy)) and (broken := broken_attacks(played)):
         raise AttackError.broken([attacks_sentence(one) for one in broken], by)
-    return PlayedAttacks(played, (), basis_of_tables(settings))
+    return PlayedAttacks(labels=played, source=(), basis=basis_of_tables(settings))
 
 
 def _manifest(given: ReleasedTables, outcome: TablesOutcome, staged: list[PublishedFile], counted: TablesRecount) -> TablesManifest:

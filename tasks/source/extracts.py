@@ -27,7 +27,7 @@ from tasks.engine.runs import Run, locked_run
 from tasks.source.batches import GROUP_ROWS, fitted_column, schema_of_columns, write_batches
 from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable, arrow_type
-from tasks.store.database import connect, interruptible, is_out_of_memory, literal, quote
+from tasks.store.database import connect, interruptible, is_out_of_memory, literal, parquet_sql, quote
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode, fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.postgresql import cancel_query, database_of, open_session, postgres_address
@@ -153,7 +153,7 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
         connection.execute("SET TimeZone = 'UTC'")
         sums = connection.execute(
             "SELECT count(*), sum(md5_number_lower(line)::HUGEINT), sum(md5_number_upper(line)::HUGEINT) "
-            f"FROM (SELECT concat({texts}) AS line FROM read_parquet({literal(str(path))}, hive_partitioning = false))"
+            f"FROM (SELECT concat({texts}) AS line FROM {parquet_sql([path])})"
         ).fetchone()
     columns = [(field.name, str(field.type)) for field in schema]
     return fingerprint_of(*ROWS, columns, [str(number) for number in sums or ()])

@@ -11,6 +11,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from hashlib import md5
 from pathlib import Path, PurePosixPath
 from threading import Lock
@@ -125,7 +126,7 @@ def read_stretches(address: str, stat: Stat, at: int, size: int, read: Callable[
     if size >= STRETCH:
         return read(at, size)
     begins = range(at - at % STRETCH, min(at + size, stat[0]), STRETCH)
-    found = b"".join(_HELD.bytes_of(address, stat, begin, lambda begin=begin: read(begin, STRETCH)) for begin in begins)  # type: ignore[misc]
+    found = b"".join(_HELD.bytes_of(address, stat, begin, partial(read, begin, STRETCH)) for begin in begins)
     return found[at % STRETCH :][:size]
 
 

@@ -64,10 +64,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def parquet_sql(paths: Sequence[Path]) -> str:
-    """Return the SQL relation of some Parquet files."""
+def parquet_sql(paths: Sequence[Path], *, row_numbers: bool = False) -> str:
+    """Return the SQL relation of Parquet files, with ``file_row_number``, from 0, if it is asked for."""
+    listed, numbered = ", ".join(literal(str(path)) for path in paths), ", file_row_number = true" * row_numbers
     # Left to itself DuckDB takes folders such as a=b above a file for columns of it.
-    return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}], hive_partitioning = false)"
+    return f"read_parquet([{listed}], hive_partitioning = false{numbered})"
 
 
 def write_parquet(connection: duckdb.DuckDBPyConnection, statement: str, path: Path, *options: str) -> int:

@@ -112,8 +112,12 @@ class BucketWork:
         self.lease.raise_if_lost()
 
 
+HeldWork = FolderWork | BucketWork
+"""The work of a run while it is held: by the lock of its folder, or by a lease in a bucket."""
+
+
 @contextmanager
-def hold_work(job: Job) -> Iterator[FolderWork | BucketWork]:
+def hold_work(job: Job) -> Iterator[HeldWork]:
     """Yield a job's work, its folder locked or its bucket's lease held; raise ``BusyError`` if in use."""
     check_folders_disjoint(job)
     place = work_of(job)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -220,21 +221,23 @@ def _means(job: Job, source: ChunkedSource, one: Identifier) -> TreatmentInputs:
     if secret is None:
         return TreatmentInputs()
     with _refused(f"column '{one.name}'"):
-        path = vault_path(job, secret) if treatment_kind(one.treatment).vaulted else None
-        key = read_key(job, secret) if path is None else b""
-        found = fingerprint(key) if path is None else vault_id(job, path)
+        if treatment_kind(one.treatment).vaulted:
+            path = vault_path(job, secret)
+            found, means = vault_id(job, path), TreatmentInputs(find_pseudonyms=partial(_look_up, job, one.name, path))
+        else:
+            key = read_key(job, secret)
+            found, means = fingerprint(key), TreatmentInputs(key)
     if found != source.keys.get(one.name):
         raise PseudonymError.another_key(one.name)
-    if path is None:
-        return TreatmentInputs(key)
+    return means
 
-    def look_up(values: pa.Array) -> pa.Array:
-        tokens = tokens_of_values(job, path, values, job.work_path / "spill")
-        if tokens.null_count:
-            raise PseudonymError.not_in_vault(one.name, tokens.null_count)
-        return tokens
 
-    return TreatmentInputs(find_pseudonyms=look_up)
+def _look_up(job: Job, column: str, vault: Path, values: pa.Array) -> pa.Array:
+    """Return the tokens of a column's values in a vault; raise ``PseudonymError`` if it lacks any."""
+    tokens = tokens_of_values(job, vault, values, job.work_path / "spill")
+    if tokens.null_count:
+        raise PseudonymError.not_in_vault(column, tokens.null_count)
+    return tokens
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:

@@ -31,8 +31,7 @@ from tasks.store.keys import OURS
 from tasks.store.place import Bucket
 from tasks.store.step import Step
 from tasks.store.store import Store
-from tasks.store.work import BELOW, CALLS, BucketWork, scratch_folder
-from tasks.store.work_folder import FolderWork
+from tasks.store.work import BELOW, CALLS, BucketWork, HeldWork, scratch_folder
 
 FLOORS = OURS
 """What the modules begin with whose functions and classes a call may name."""
@@ -309,7 +308,7 @@ class BucketQueue:
 CallQueue = FolderQueue | BucketQueue
 
 
-def queue_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> CallQueue:
+def queue_of(work: HeldWork, spill: Path, phase: str) -> CallQueue:
     """Return the queue for the calls of a phase, in the work's bucket or a private folder in ``spill``."""
     if isinstance(work, BucketWork):
         return BucketQueue(work.bucket, work.folder)

@@ -21,8 +21,7 @@ from tasks.engine.calls import MOST_TASKS
 from tasks.engine.remote.call_queues import CallQueue, queue_of, remove_local_copies
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
 from tasks.store.files import restrict_new_files
-from tasks.store.work import BucketWork
-from tasks.store.work_folder import FolderWork
+from tasks.store.work import HeldWork
 
 
 class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
@@ -50,7 +49,7 @@ class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
         super().__exit__(*error)
         self.pool.shutdown(cancel_futures=True)
 
-    def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> ProcessCalls:
+    def calls(self, phase: str, work: HeldWork, spill: Path) -> ProcessCalls:
         """Return the caller of one phase's functions in processes; the runner must have been entered."""
         return ProcessCalls(self.pool, phase, queue_of(work, spill, phase))
 

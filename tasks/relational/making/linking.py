@@ -13,7 +13,7 @@ from schemas.errors.base import counted
 from schemas.errors.tables import RelationError
 from tasks.engine.steps import run_for_item
 from tasks.relational.making.reading import TableSet, relation_faults
-from tasks.store.database import connect, literal, write_parquet
+from tasks.store.database import connect, literal, parquet_sql, write_parquet
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
 from tasks.store.tables import array_file, write_numbers
@@ -40,9 +40,8 @@ class Linking(TableSet):
         """Return SQL of a table's rows with ``row``, ``status`` and the numbers of the rows above, ``a0`` …."""
         if table not in self.linked:
             return f"(SELECT *, srow AS row, {PUBLISHED} AS status FROM {self.tables[table].relation(self.store)})"
-        path = literal(str(self.store.path(self.linked[table])))
-        read = f"read_parquet({path}, file_row_number = true, hive_partitioning = false)"
-        return f"(SELECT * EXCLUDE (file_row_number), file_row_number AS row FROM {read})"
+        rows = parquet_sql([self.store.path(self.linked[table])], row_numbers=True)
+        return f"(SELECT * EXCLUDE (file_row_number), file_row_number AS row FROM {rows})"
 
 
 def linked_sql(given: Linking, table: str, salt: str) -> str:
@@ -150,10 +149,9 @@ def _disagreements(given: Linking) -> list[str]:
     faults = []
     for table, artifact in given.linked.items():
         with connect(given.run.job, given.run.spill) as connection:
-            path = literal(str(given.store.path(artifact)))
-            [(differing,)] = connection.execute(
-                f"SELECT count(*) FILTER (differs AND status <> {ORPHAN}) FROM read_parquet({path}, hive_partitioning = false)"
-            ).fetchall()
+            rows = parquet_sql([given.store.path(artifact)])
+            statement = f"SELECT count(*) FILTER (differs AND status <> {ORPHAN}) FROM {rows}"
+            [(differing,)] = connection.execute(statement).fetchall()
         if differing:
             faults.append(
                 f"the references of {counted(differing, 'row')} of '{table}' disagree: what one finds hangs from another row than what the "

@@ -32,7 +32,7 @@ from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.extracts import at_one_moment, fixed_extract
 from tasks.source.reading import read_chunk
 from tasks.source.sources import read_source
-from tasks.store.database import connect, literal
+from tasks.store.database import connect, parquet_sql
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import check_folders_disjoint
@@ -209,7 +209,7 @@ class EncodedTable:
         """Return the SQL relation of the encoded rows, with ``srow``, the row number in the source."""
         parts, first = [], 0
         for chunk in self.chunks:
-            read = f"read_parquet({literal(str(store.path(chunk)))}, file_row_number = true, hive_partitioning = false)"
+            read = parquet_sql([store.path(chunk)], row_numbers=True)
             parts.append(f"SELECT * EXCLUDE (file_row_number), file_row_number + {first} AS srow FROM {read}")
             first += chunk.rows
         return f"({' UNION ALL '.join(parts)})"

@@ -103,9 +103,8 @@ class ReleasedTables(HistoryTables):
 
         Its columns are ``row``, ``k0`` … and ``place``, their order, from 0.
         """
-        path = literal(str(self.store.path(self.keys[table])))
-        read = f"read_parquet({path}, file_row_number = true, hive_partitioning = false)"
-        return f"(SELECT * RENAME (file_row_number AS place) FROM {read})"
+        keys = parquet_sql([self.store.path(self.keys[table])], row_numbers=True)
+        return f"(SELECT * RENAME (file_row_number AS place) FROM {keys})"
 
     def linking_sql(self, table: str) -> tuple[dict[str, str], list[str]]:
         """Return the SQL expression of each published key and reference column, and the joins they need.
@@ -184,8 +183,8 @@ def released_sql(given: ReleasedTables, table: str, row_relation: str) -> str:
         order.append("own.place")
     columns = []
     if matched := given.matched.get(table):
-        path = literal(str(given.store.path(matched)))
-        joins.append(f"JOIN read_parquet({path}, file_row_number = true, hive_partitioning = false) AS g ON g.file_row_number = m.row")
+        levels = parquet_sql([given.store.path(matched)], row_numbers=True)
+        joins.append(f"JOIN {levels} AS g ON g.file_row_number = m.row")
     for place in range(len(own.qids)):
         of_row = f" AND labels_{place}.level = g.level_{place}" if matched else ""
         joins.append(f"JOIN labels_{place} ON labels_{place}.code = m.q{place}{of_row}")

@@ -128,7 +128,7 @@ def test_histograms_of_chunks_are_merged_by_duckdb_as_counters_are_added(way: st
         path = tmp_path / f"{number}.parquet"
         pq.write_table(pa.table({f"cell_{word}": values for word, values in enumerate(words)} | {"count": counts * 3}), path)
         files.append(f"'{path}'")
-    merged = duckdb.connect().sql(merge_sql(files, len(packing.words))).to_arrow_table()
+    merged = duckdb.connect().sql(merge_sql(f"read_parquet([{', '.join(files)}])", len(packing.words))).to_arrow_table()
     words = tuple(merged[f"cell_{word}"].to_numpy() for word in range(len(packing.words)))
     expected = [(cell, 3 * count) for cell, count in by_hand([row for rows in chunks for row in rows])]
     assert as_cells(packing, words, merged["count"].to_numpy()) == expected

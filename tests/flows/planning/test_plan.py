@@ -105,7 +105,7 @@ def test_of_many_combinations_who_stands_out_without_a_column_is_estimated_from_
     shown = Console(width=400)
     with shown.capture() as text:
         shown.print(plan_summary(estimated))
-    assert "estimated from one in 5 combinations; all others are exact. '" in text.get()
+    assert "estimated from one in 5 combinations. Those with all quasi-identifiers are exact. '" in text.get()
     for one, other in zip(estimated.qids, exact.qids, strict=True):
         assert one.without is not None
         assert other.without is not None
