@@ -98,6 +98,7 @@ class RecordMatching(NamedTuple):
         persons: Whether, of what is then left, two records of one person are: its other values may have changed. Of a person who is in
             both, no record is that of anybody else either, however alike.
         untreated: Whether it is compared what both publish beside labels and sensitive values.
+        by_column: How many columns of that are compared each by itself, which are all of them; 0 for all together.
         values: How many sensitive columns there are; of those among ``same`` both releases have the values.
         same: Which of them.
         arranged: By which of ARRANGEMENTS it is compared how the values of a person stand together over tables: by none, by values alone,
@@ -119,6 +120,7 @@ class RecordMatching(NamedTuple):
     ways: bool | None = None
     remade: bool = False
     lines: tuple[int, ...] | None = None
+    by_column: int = 0
 
 
 def joined_records_sql(identity: RecordMatching) -> str:
@@ -157,7 +159,8 @@ def joined_records_sql(identity: RecordMatching) -> str:
     alone = f"SELECT *, false AS beside FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
     further = [_beside(identity, mine, f"kept_{THEIRS}", THEIRS), _beside(identity, f"kept_{MINE}", theirs, MINE)] * identity.persons
     pairs = " UNION ALL ".join([*rows, alone, *further])
-    return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)}, pairs AS ({pairs}) {_rows(identity)}"
+    steps.append(f"pairs AS ({pairs})" if not identity.by_column else f"compared AS ({pairs}), pairs AS ({_by_column(identity)})")
+    return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)} {_rows(identity)}"
 
 
 def _levels(identity: RecordMatching) -> list[tuple[str, ...]]:
@@ -215,7 +218,8 @@ def _kept(identity: RecordMatching) -> str:
     steps = []
     for name, other, one in ((MINE, THEIRS, 1), (THEIRS, MINE, 1 if identity.contents else 2)):
         whose = f", CASE WHEN person IN (SELECT person FROM {other}) THEN person ELSE 0 END AS whose" if identity.persons else ""
-        steps.append(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept, 0 AS hidden{whose} FROM {name})")
+        kept = f"rowid AS row, CASE WHEN shared THEN 0 ELSE {one} END AS kept, 0 AS hidden"
+        steps.append(f"kept_{name} AS (SELECT *, {kept}{whose} FROM {name})")
     return ", ".join(steps)
 
 
@@ -231,8 +235,8 @@ def _carried(identity: RecordMatching) -> list[str]:
         "hidden",
         *["whose"] * identity.persons,
         "person",
-        "untreated",
-        *["published"] * (identity.ways is not None),
+        *_untreated(identity),
+        *["row"] * (identity.by_column > 0),
         *identity.arranged,
         *(f"value_{number}" for number in range(identity.values)),
     ]
@@ -327,9 +331,31 @@ def _kinds(changes: Sequence[str]) -> str:
 
 
 def _republished(identity: RecordMatching) -> list[str]:
-    """Return the SQL condition, if any, that what is published beside labels and sensitive values changed."""
-    columns = ["untreated", *["published"] * (identity.ways is not None)]
-    return ["(" + " AND ".join(f"m_{column} IS DISTINCT FROM t_{column}" for column in columns) + ")"] * identity.untreated
+    """Return SQL conditions that untreated columns changed, each by itself or all together."""
+    each = [f"_{number}" for number in range(identity.by_column)] or [""] * identity.untreated
+    return [" AND ".join(f"m_{kind}{one} IS DISTINCT FROM t_{kind}{one}" for kind in _untreated(identity)) for one in each]
+
+
+def _by_column(identity: RecordMatching) -> str:
+    """Return SQL of ``compared`` with digests of single untreated columns, null where none changed.
+
+    So these are read once, and of few records, and not carried along from level to level.
+    """
+    digests = ", ".join(
+        f"{side}.{kind}_{number} AS {side}_{kind}_{number}"
+        for side in "mt"
+        for kind in _untreated(identity)
+        for number in range(identity.by_column)
+    )
+    joins = (
+        f"LEFT JOIN {table} {side} ON {side}.rowid = CASE WHEN is_pair AND m_untreated IS DISTINCT FROM t_untreated THEN {side}_row END"
+        for side, table in (("m", MINE), ("t", THEIRS))
+    )
+    return f"SELECT compared.*, {digests} FROM compared {' '.join(joins)}"
+
+
+def _untreated(identity: RecordMatching) -> list[str]:
+    return ["untreated", *["published"] * (identity.ways is not None)]
 
 
 def _rearranged(identity: RecordMatching) -> tuple[list[str], list[str]]:
@@ -341,45 +367,3 @@ def _rearranged(identity: RecordMatching) -> tuple[list[str], list[str]]:
     same_labels = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"
     found = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND {same_labels})"}
     return [found[one] for one in found if one in identity.arranged], [f"({both} AND {source})"] * (ARRANGED in identity.arranged)
-
-
-def joint_classes_sql(k: int, *, count_persons: bool) -> str:
-    """Return SQL that counts shared, added and removed records, and how many are at risk or changed.
-
-    Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
-    joint class is a combination of a class of each release; one that neither release publishes discloses nothing.
-
-    Args:
-        k: Fewest records or persons that are safe.
-        count_persons: Whether persons are counted. A record of no person adds nothing to a class, and is at risk in one that fails.
-    """
-    unit, at_risk = "persons" if count_persons else "records", _at_risk(persons=count_persons)
-    shown = {
-        of: f"count(nullif(person, 0)) FILTER ({of} > 0) OVER (PARTITION BY a, b)" if count_persons else of for of in ("visible", "apart")
-    }
-    few = (f"CASE WHEN {of}_shown < {k} THEN {of} ELSE 0 END" for of in shown)
-    return f"""
-        WITH people AS (
-            SELECT a, b, {"person" if count_persons else "NULL AS person"},
-                   count(*) FILTER (NOT beside) AS records, count(*) FILTER (changed) AS changed,
-                   count(*) FILTER (hidden <> {HIDDEN_IN_ALL}) AS visible, count(*) FILTER (hidden = 0) AS apart
-            FROM {JOINED} GROUP BY ALL),
-        sized AS (
-            SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
-                   {", ".join(f"{window} AS {of}_shown" for of, window in shown.items())},
-                   CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
-            FROM people),
-        told AS (
-            SELECT *, ({unit} < {k} OR greatest(a, b) >= {OF_PERHAPS_CHANGED}) AND (a >= 0 OR b >= 0) AS fails,
-                   CASE WHEN fails OR part = 'shared' OR greatest(a, b) < 0 THEN 0 ELSE greatest({", ".join(few)}) END AS few_lines
-            FROM sized)
-        SELECT part, sum(records)::BIGINT, ({at_risk})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
-    """
-
-
-def _at_risk(*, persons: bool) -> str:
-    """Return SQL that counts who is in a class that fails, or has one of few lines that are gone or new."""
-    nobody = "person = 0" if persons else "true"
-    records = f"coalesce(sum(records) FILTER (fails AND {nobody}), 0) + coalesce(sum(few_lines) FILTER ({nobody}), 0)"
-    somebody = "count(DISTINCT person) FILTER ((fails OR few_lines > 0) AND person <> 0) + "
-    return f"{somebody if persons else ''}{records}"

@@ -1,10 +1,52 @@
-"""SQL statements on joint classes: sensitive values, shared means, and counts that are of few people."""
+"""SQL statements on joint classes: who is at risk, sensitive values, shared means, few people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.composition.joint_classes import ABSENT, HIDDEN_IN_ALL, HIDDEN_IN_VALUES, JOINED
+from core.composition.joint_classes import ABSENT, HIDDEN_IN_ALL, HIDDEN_IN_VALUES, JOINED, OF_PERHAPS_CHANGED
+
+
+def joint_classes_sql(k: int, *, count_persons: bool) -> str:
+    """Return SQL that counts shared, added and removed records, and how many are at risk or changed.
+
+    Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
+    joint class is a combination of a class of each release; one that neither release publishes discloses nothing.
+
+    Args:
+        k: Fewest records or persons that are safe.
+        count_persons: Whether persons are counted. A record of no person adds nothing to a class, and is at risk in one that fails.
+    """
+    unit, at_risk = "persons" if count_persons else "records", _at_risk(persons=count_persons)
+    shown = {
+        of: f"count(nullif(person, 0)) FILTER ({of} > 0) OVER (PARTITION BY a, b)" if count_persons else of for of in ("visible", "apart")
+    }
+    few = (f"CASE WHEN {of}_shown < {k} THEN {of} ELSE 0 END" for of in shown)
+    return f"""
+        WITH people AS (
+            SELECT a, b, {"person" if count_persons else "NULL AS person"},
+                   count(*) FILTER (NOT beside) AS records, count(*) FILTER (changed) AS changed,
+                   count(*) FILTER (hidden <> {HIDDEN_IN_ALL}) AS visible, count(*) FILTER (hidden = 0) AS apart
+            FROM {JOINED} GROUP BY ALL),
+        sized AS (
+            SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if count_persons else "0 AS persons"},
+                   {", ".join(f"{window} AS {of}_shown" for of, window in shown.items())},
+                   CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
+            FROM people),
+        told AS (
+            SELECT *, ({unit} < {k} OR greatest(a, b) >= {OF_PERHAPS_CHANGED}) AND (a >= 0 OR b >= 0) AS fails,
+                   CASE WHEN fails OR part = 'shared' OR greatest(a, b) < 0 THEN 0 ELSE greatest({", ".join(few)}) END AS few_lines
+            FROM sized)
+        SELECT part, sum(records)::BIGINT, ({at_risk})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
+    """
+
+
+def _at_risk(*, persons: bool) -> str:
+    """Return SQL that counts who is in a class that fails, or has one of few lines that are gone or new."""
+    nobody = "person = 0" if persons else "true"
+    records = f"coalesce(sum(records) FILTER (fails AND {nobody}), 0) + coalesce(sum(few_lines) FILTER ({nobody}), 0)"
+    somebody = "count(DISTINCT person) FILTER ((fails OR few_lines > 0) AND person <> 0) + "
+    return f"{somebody if persons else ''}{records}"
 
 
 def means_sql(column: int, k: int, *, count_persons: bool) -> str:

@@ -24,9 +24,8 @@ from core.composition.joint_classes import (
     equal_record_count_sql,
     equal_records_sql,
     joined_records_sql,
-    joint_classes_sql,
 )
-from core.composition.joint_figures import SETS, few_persons_sql, means_sql, sets_table_sql
+from core.composition.joint_figures import SETS, few_persons_sql, joint_classes_sql, means_sql, sets_table_sql
 from core.units.source_digests import Likeness
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
@@ -55,12 +54,14 @@ class Side(NamedTuple):
         untreated: Whether the digest of untreated columns covers the same columns in both releases.
         values: For each compared sensitive column, the number of its kept digest column; None without one.
         arranged: The digests of how a person's values stand together over tables that both releases have, as in ``RecordMatching``.
+        by_column: The digests of single untreated columns that both releases have.
     """
 
     parts: tuple[KeptRecords, ...]
     untreated: bool
     values: tuple[int | None, ...]
     arranged: tuple[str, ...] = ()
+    by_column: tuple[str, ...] = ()
 
 
 class ComparedContents(NamedTuple):
@@ -142,8 +143,10 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
     republished = tuple(sorted(map(columns.index, apart.intersection(columns))))
-    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged)
-    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged)
+    kinds = ("untreated", *["published"] * (ways is not None))
+    by_column = tuple(f"{kind}_{number}" for number in range(entry.by_column if common else 0) for kind in kinds)
+    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged, by_column)
+    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged, by_column)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
     of_means, sides = {*job.columns.means} & {*(entry.means or ())}, zip(ours.values, theirs.values, strict=True)
     means = tuple(number for number, places in enumerate(sides) if None not in places and columns[number] in of_means)
@@ -255,9 +258,9 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
     values = [f"value_{number}" for number in range(len(side.values))]
     columns = ", ".join(f"{value} UBIGINT" for value in values)
     fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT, published UBIGINT"
-    fixed += "".join(f", {one} UBIGINT" for one in side.arranged)
+    fixed += "".join(f", {one} UBIGINT" for one in (*side.by_column, *side.arranged))
     database.execute(f"CREATE TABLE {name} ({fixed}{columns and ', ' + columns})")
-    names, records = ["content", "class", "shared", "person", "untreated", "published", *side.arranged, *values], 0
+    names, records = ["content", "class", "shared", "person", "untreated", "published", *side.by_column, *side.arranged, *values], 0
     for part in side.parts:
         for table in _tables(part, store):
             # Of a fragment, which may come in several tables, no record is known by its file.
@@ -265,6 +268,7 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
             loaded = [table["content"], table["class"].cast(pa.int64()), pa.array(shared), _persons(table, records, named=persons)]
             untreated = table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64))
             loaded += [untreated, table["published"] if side.untreated and "published" in table.column_names else untreated]
+            loaded += [table[one if one in table.column_names else one.replace("published", "untreated")] for one in side.by_column]
             loaded += [table[one] for one in side.arranged]
             loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
             database.register("part", pa.table(loaded, names=names))
@@ -356,6 +360,7 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
         contents=contents,
         persons=persons,
         untreated=compared.mine.untreated,
+        by_column=sum(one.startswith("untreated") for one in compared.mine.by_column),
         ways=compared.ways,
         remade=compared.remade,
         values=len(compared.theirs.values),

@@ -16,6 +16,7 @@ from schemas.reading.model import FrozenModel
 from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.counting.chunk_counts import axis_names
+from tasks.counting.contents import DigestedColumns
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
@@ -63,6 +64,7 @@ class Entry(FrozenModel):
         digested: Columns whose digests ``parts`` hold, as ``DigestedColumns`` has them, with the kind of values; None in older entries.
         promised: The l and t requirements of its job, by section (``l``, ``t``) and column; None in older entries.
         means: Columns of which means of groups are published; None in older entries.
+        by_column: How many digests of single untreated columns ``parts`` hold.
         ways: How each column is published that is not published as it is; None in older entries.
         untold: Why its persons cannot be compared with those of others, as the end of a sentence; empty where they can.
         seal: The seal of its manifest, its SHA-256; a release that was changed or made anew no longer matches it.
@@ -82,6 +84,7 @@ class Entry(FrozenModel):
     digested: tuple[Kinds, Kinds, Kinds] | None = None
     promised: dict[str, dict[str, Any]] | None = None
     means: tuple[str, ...] | None = None
+    by_column: int = 0
     ways: dict[str, Any] | None = None
     untold: str = ""
     seal: str = ""
@@ -125,6 +128,7 @@ def write_entry(
         digested=(digested[0], digested[1], digested[2]) if digested else None,
         promised=promises_by_column(job),
         means=job.columns.means,
+        by_column=DigestedColumns((), tuple(name for name, _ in digested[1])).by_column if digested else 0,
         ways=ways_of_columns(job),
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),

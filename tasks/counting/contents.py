@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised
-from core.units.digests import NOBODY, Digests, digests_of
-from core.units.source_digests import Sketch, contents_of
+from core.units.digests import NOBODY, digests_of
+from core.units.source_digests import Sketch, contents_of, row_digests
 from schemas.job.job import Job
 from tasks.counting.chunk_counts import ChunkReading, person_key
 from tasks.engine.runs import Run
@@ -44,13 +45,17 @@ _NONE = np.empty(0, np.uint64)
 NO_CONTENTS = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
 
 
+MOST_BY_COLUMN = 48
+"""Digests of single untreated columns of a record, of 32 bits each: of 4 billion changes they overlook one."""
+
+
 class DigestedColumns(NamedTuple):
     """The columns whose values are kept as digests of each record.
 
     Attributes:
         names: By which records are linked, in an order that does not depend on the job's.
         untreated: Columns that are published besides, and sensitive ones whose published values are not those of the source, or are
-            spelled otherwise. One digest of all of them shows whose have changed.
+            spelled otherwise. One digest of all of them shows whose have changed, and one of each which of them.
         values: Sensitive columns, and those with means of groups, each with a digest of its own as it is published. l and t are counted
             from these, and whether two releases together show means of fewer people.
         shown: Of several tables, the columns of which digests are kept as they stand together in a person's rows; ``labels`` the
@@ -72,6 +77,11 @@ class DigestedColumns(NamedTuple):
     def linking(self) -> list[str]:
         """The columns of the two digests of several columns, the linking and the untreated ones, each once."""
         return list(dict.fromkeys([*self.names, *self.untreated]))
+
+    @property
+    def by_column(self) -> int:
+        """How many digests of single untreated columns are kept; the last may be of several columns."""
+        return min(len(self.untreated), MOST_BY_COLUMN) if len(self.untreated) > 1 else 0
 
     @property
     def republished(self) -> set[str]:
@@ -104,6 +114,10 @@ def digested_by(job: Job, payload: Sequence[str]) -> DigestedColumns:
     return DigestedColumns(tuple(names), tuple(sorted(untreated)), tuple(sorted({*sensitive, *means})))
 
 
+Found = Mapping[str, list[NDArray[np.unsignedinteger[Any]]]]
+"""Digests of records, batch by batch, each of shape (rows,)."""
+
+
 @dataclass(frozen=True)
 class ContentReading(ChunkReading):
     """Settings for digesting records: job, types, store and digested columns."""
@@ -118,8 +132,8 @@ def digest_contents(given: ContentReading, chunk: Chunk, path: Path, batches: It
         batches: Its rows with these columns as they are published, where they are at hand and the job names no person.
     """
     table = record_digest_table(given.job, given.digested, chunk, batches)
-    # Of values there are few, most digests are all different.
-    packed = [name for name in table.column_names if name.startswith("value_")]
+    # Of single columns there are few values; most other digests are all different.
+    packed = [name for name in table.column_names if "_" in name]
     pq.write_table(table, path, compression="none", use_dictionary=packed, write_statistics=False)
     return len(table)
 
@@ -142,8 +156,8 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
     """Return a table of each record's digests: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
     All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``
-    where there are such columns, of the source, and ``published`` where the job publishes other values of these. A
-    null value has the digest 0.
+    where there are such columns, of the source, and ``published`` where the job publishes other values of these. Of
+    several there are ``untreated_0`` … and ``published_0`` … too, one for each, uint32. A null value has the digest 0.
 
     Args:
         batches: As for ``digest_contents``.
@@ -151,12 +165,12 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
     person = job.columns.person
     republished = not job.columns.ways.keys().isdisjoint(columns.linking)
     wanted = list(dict.fromkeys([*(columns.untreated if republished else columns.linking), *columns.values, *person]))
-    found: dict[str, list[Digests]] = {name: [_NONE] for name in record_digest_columns(job, columns)}
+    found: Found = {name: [np.empty(0, dtype)] for name, dtype in record_digest_columns(job, columns).items()}
     for batch in read_chunk(chunk, wanted, plain=person) if batches is None or republished else batches:
         if not republished:
             _append_together(batch, columns, found)
         if "published" in found:
-            found["published"].append(contents_of(batch.select(columns.untreated).columns, batch.num_rows))
+            _append_each(batch.select(columns.untreated).columns, batch.num_rows, columns.by_column, "published", found)
         if person:
             found["person"].append(digests_of([batch.column(name) for name in person], batch.num_rows))
         for number, name in enumerate(columns.values):
@@ -166,26 +180,34 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
     return pa.table({name: np.concatenate(parts) for name, parts in found.items()})
 
 
-def _append_together(batch: pa.RecordBatch, columns: DigestedColumns, found: Mapping[str, list[Digests]]) -> None:
+def _append_together(batch: pa.RecordBatch, columns: DigestedColumns, found: Found) -> None:
     """Append the digests of the columns that link records, and of those that show a change."""
-    found["content"].append(_together(batch, columns.names, columns.names))
+    found["content"].append(contents_of(_folded(batch, columns.names, columns.names), batch.num_rows))
     if columns.untreated:
-        found["untreated"].append(_together(batch, columns.untreated, columns.names))
+        _append_each(_folded(batch, columns.untreated, columns.names), batch.num_rows, columns.by_column, "untreated", found)
 
 
-def record_digest_columns(job: Job, columns: DigestedColumns) -> list[str]:
-    """Return the column names of a chunk's table of record digests, such as ``content``, ``person``."""
+def _append_each(columns: Sequence[pa.Array], rows: int, by_column: int, name: str, found: Found) -> None:
+    """Append the digest of all columns, and the high bits of those of single ones."""
+    each = [digests_of([column], rows) for column in columns]
+    found[name].append(row_digests(each, rows))
+    for number in range(by_column):
+        digests = each[number] if number < by_column - 1 else row_digests(each[number:], rows)
+        found[f"{name}_{number}"].append((digests >> np.uint64(32)).astype(np.uint32))
+
+
+def record_digest_columns(job: Job, columns: DigestedColumns) -> dict[str, type[np.uint64 | np.uint32]]:
+    """Return name and type of each column of a chunk's table of digests, such as ``content``."""
     persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(columns.untreated)
     untreated += ["published"] * (not job.columns.ways.keys().isdisjoint(columns.untreated))
-    return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(columns.values)))]
+    values = (f"value_{number}" for number in range(len(columns.values)))
+    each = (f"{name}_{number}" for name in untreated for number in range(columns.by_column))
+    return dict.fromkeys(["content", *persons, *untreated, *values], np.uint64) | dict.fromkeys(each, np.uint32)
 
 
-def _together(batch: pa.RecordBatch, names: Sequence[str], folded: Sequence[str]) -> Digests:
-    """Digest each record's values in some columns; the spelling of linking columns does not count."""
-    columns = (
-        normalised(column, ALL) if name in folded else column for name, column in zip(names, batch.select(names).columns, strict=True)
-    )
-    return contents_of(list(columns), batch.num_rows)
+def _folded(batch: pa.RecordBatch, names: Sequence[str], folded: Sequence[str]) -> list[pa.Array]:
+    """Return some columns of records to digest; the spelling of linking columns does not count."""
+    return [normalised(column, ALL) if name in folded else column for name, column in zip(names, batch.select(names).columns, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -207,7 +207,7 @@ def _written(key: Key, number: int, labels: pa.Table, source: ChunkedSource, run
     )
 
 
-def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Sequence[Path]) -> FragmentRecords:
+def _gathered(coding: Coding, group: Group, digested: Collection[str], runs: Sequence[Path]) -> FragmentRecords:
     """Read a fragment's records from some runs; the last columns are digests with the given names."""
     batches = []
     for path in runs:

@@ -164,6 +164,6 @@ def write_members(path: Path, classes: NDArray[np.signedinteger], **others: pa.C
     # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
     # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.
     packed = {name: "none" if name in others else "lz4" for name in table.column_names}
-    values = [name for name in others if name.startswith("value_")]
+    values = [name for name in others if "_" in name]
     pq.write_table(table, path, compression=packed, use_dictionary=values, use_byte_stream_split=["class"], write_statistics=False)
     return len(table)

@@ -23,11 +23,11 @@ from core.composition.joint_classes import (
     equal_record_count_sql,
     equal_records_sql,
     joined_records_sql,
-    joint_classes_sql,
 )
 from core.composition.joint_figures import (
     FAILING,
     few_persons_sql,
+    joint_classes_sql,
     joint_values_sql,
     means_sql,
     numbered_classes_sql,

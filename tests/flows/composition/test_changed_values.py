@@ -513,3 +513,26 @@ def test_ages_that_change_within_their_label_lend_no_diversity_to_those_who_left
     assert overlap.removed > len(gone)
     assert (overlap.removed_at_risk, overlap.values_at_risk) == (0, overlap.removed if len({*ill}) == 1 else 0)
     assert overlap.is_safe is (len({*ill}) > 1)
+
+
+@pytest.mark.ci
+@pytest.mark.few(2)
+@pytest.mark.parametrize("person", [True, False])
+@pytest.mark.parametrize("published", [{}, {"publish": {"round": 10}}], ids=str)
+@pytest.mark.parametrize("further", [1, 17])
+@pytest.mark.parametrize(("pay", "at_risk"), [(20, 0), (40, 1)])
+def test_changes_of_one_untreated_column_hide_no_change_of_another(
+    anonymise: Anonymise, tmp_path: Path, person: bool, published: dict[str, Any], further: int, pay: int, at_risk: int
+) -> None:
+    """Of five of a class the notes change, of one the pay. So of one person in the class the pay is seen to change."""
+    others = [f"c{number:02}" for number in range(further)]
+    columns = yaml.safe_load(job_in(tmp_path, person=person).read_text())["columns"]
+    columns["insensitive"] = [*others, "note", {"name": "pay"} | published]
+    job = job_in(tmp_path, columns=columns, privacy={"k": 3})
+    rows = [row | dict.fromkeys(others, 1) | {"pay": 20} for row in people()]
+    changed = [row | {"note": "other"} if 1 <= number <= 5 else row for number, row in enumerate(rows)]
+    for night in (rows, [changed[0] | {"pay": pay}, *changed[1:]]):
+        pq.write_table(table_of(night), tmp_path / "people.parquet")
+        made = anonymise(job)
+    [overlap] = made.untold.overlaps or ()
+    assert (overlap.changed, overlap.removed_at_risk, overlap.is_safe) == (5 + at_risk, at_risk, not at_risk)

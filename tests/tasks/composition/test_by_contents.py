@@ -36,7 +36,8 @@ class Compared:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.job = job_of_notes()
         self.asked: list[DigestedColumns] = []
-        self.entry = SimpleNamespace(untold="", parts=[PART], digested=(), promised={"l": {"s": {"distinct": 3}}}, means=(), ways=None)
+        said = {"promised": {"l": {"s": {"distinct": 3}}}, "means": (), "by_column": 2, "ways": None}
+        self.entry = SimpleNamespace(untold="", parts=[PART], digested=(), **said)
         monkeypatch.setattr(by_contents, "read_entry", lambda _release, _store: self.entry)
         self.places: list[Any] = []
         self.here: list[Any] = []
@@ -79,6 +80,7 @@ def test_columns_that_both_publish_as_they_are_show_changes(compared: Compared) 
     found = compared.with_theirs((("note", "text"), ("score", "real")), (("s", "text"),))
     assert compared.asked == [DigestedColumns(("q", "s"), ("note", "score"), ("s",))]
     assert (found.mine.untreated, found.theirs.untreated) == (True, True)
+    assert found.mine.by_column == found.theirs.by_column == ("untreated_0", "untreated_1")
 
 
 @pytest.mark.parametrize("other", [("lost", "text"), ("score", "text")])

@@ -182,7 +182,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
     source: Any = SimpleNamespace(files=files, chunks=[SimpleNamespace(key=(("a", 0, 3),)), SimpleNamespace(key=(("b", 0, 4, "read"),))])
     persons = WrittenPersons((artifact("people"),), (artifact("labels"),))
     parts = [KeptRecords(files=(("a", 3), ("b", 4)), members=artifact("members"), contents=artifact("contents"))]
-    digested = [KEY, (("note", "text"),), (("s", "text"),)] if is_recoded else None
+    digested = [KEY, (("note", "text"), ("pay", "whole")), (("s", "text"),)] if is_recoded else None
     said = manifest()
     write_entry(run, said, source, persons, parts, digested)
     found = read_entry("people-0", run.store)
@@ -193,7 +193,7 @@ def test_all_that_later_runs_compare_with_is_kept_of_a_release(tmp_path: Path, i
         "recoded": Recoded(domain=artifact("domain"), recoding=recoding, intervals=job.intervals) if is_recoded else None,
         "people": persons.people, "classes": persons.classes, "parts": tuple(parts), "digested": tuple(digested) if digested else None,
         "promised": {"l": privacy_content(job)["l"]}, "seal": said.seal, "means": ("pay",),
-        "ways": {"pay": [{"microaggregate": 2}, []]},
+        "by_column": 2 if is_recoded else 0, "ways": {"pay": [{"microaggregate": 2}, []]},
     }  # fmt: skip
     assert found.is_readable
     # It counts where the release is published, and only for the release that it is of.
