@@ -29,10 +29,13 @@ from typing import NamedTuple
 
 ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_source", "arranged_rows")
 ARRANGED_VALUES, ARRANGED_LABELS, _, ARRANGED = ARRANGEMENTS
-"""Columns of persons with rows in several tables: how their published values stand together, the labels below the unit, values with the
-quasi-identifiers of the source there, and values with these labels. The labels are null where each class has its own."""
+"""Columns of persons with rows in several tables: how published values below the unit stand together, the labels there, values with the
+quasi-identifiers of the source, and values with these labels. The labels are null where each class has its own."""
+ALONE, WITHOUT, LABELLED, SOURCED = "alone", "without", "labelled", "sourced"
+"""Digests of a column: by itself, of all others below the unit as they stand, and as it stands there with labels, or with the source's."""
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
+SAME_LABELS = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"
 ABSENT = -2
 """The class of a record that a source does not hold."""
 OF_CHANGED = 2**48
@@ -106,6 +109,7 @@ class RecordMatching(NamedTuple):
             published value changed too, and perhaps nobody sees it where the ways differ.
         remade: Whether this one publishes other values of a sensitive column that the other publishes as it is: then contents alone show
             that a value has perhaps changed.
+        apart: Digests of single columns, by which kinds of changes are told apart. That anything changed, others show.
         lines: Sensitive columns in which lines of classes that belong together are equal for all that is seen; None where lines are not
             compared, because persons are named. What the two publish in different ways is not compared.
     """
@@ -118,6 +122,7 @@ class RecordMatching(NamedTuple):
     arranged: tuple[str, ...] = ()
     ways: bool | None = None
     remade: bool = False
+    apart: tuple[str, ...] = ()
     lines: tuple[int, ...] | None = None
 
 
@@ -234,6 +239,7 @@ def _carried(identity: RecordMatching) -> list[str]:
         "untreated",
         *["published"] * (identity.ways is not None),
         *identity.arranged,
+        *identity.apart,
         *(f"value_{number}" for number in range(identity.values)),
     ]
 
@@ -302,13 +308,14 @@ def _rows(identity: RecordMatching) -> str:
     # Of a value that one of both does not publish nobody sees that it changed.
     shown = "is_pair AND m_class >= 0 AND t_class >= 0"
     seen = [*differs, *rearranged]
-    differing = f"CASE WHEN {shown} THEN {_kinds(seen)} ELSE 0 END"
+    kinds = _kinds([*seen, *_apart(identity, seen)])
+    differing = f"CASE WHEN {shown} THEN {kinds} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
     hidden = "CASE WHEN is_pair THEN 0 ELSE coalesce(m_hidden, t_hidden) END AS hidden"
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside, {hidden}"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
     whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join(['false', *seen, *perhaps])})"
-    kind = f"coalesce(nullif({_kinds(seen)}, 0), {OF_PERHAPS_CHANGED})"
+    kind = f"coalesce(nullif({kinds}, 0), {OF_PERHAPS_CHANGED})"
     return f"""
         SELECT {joint}{both} FROM pairs
         UNION ALL SELECT m_class + {kind}, {ABSENT}, {whose}, true, false, m_hidden{mine} {of_changed}
@@ -332,14 +339,20 @@ def _republished(identity: RecordMatching) -> list[str]:
     return ["(" + " AND ".join(f"m_{column} IS DISTINCT FROM t_{column}" for column in columns) + ")"] * identity.untreated
 
 
+def _apart(identity: RecordMatching, seen: Sequence[str]) -> list[str]:
+    """Return the SQL conditions by which changes that are seen are told apart by columns."""
+    known = {LABELLED: f" AND {SAME_LABELS}", SOURCED: f" AND NOT {SAME_LABELS}"}
+    where = ((one, known.get(one.rpartition("_")[0], "")) for one in identity.apart)
+    return [f"(m_{one} IS DISTINCT FROM t_{one}{more} AND ({' OR '.join(['false', *seen])}))" for one, more in where]
+
+
 def _rearranged(identity: RecordMatching) -> tuple[list[str], list[str]]:
     """Return SQL conditions for a pair whose values are seen, or perhaps seen, to stand otherwise.
 
     Labels of other levels all differ. Then values that stand otherwise in the source are perhaps seen, or other quasi-identifiers.
     """
     values, _, source, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
-    same_labels = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"
-    found = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND {same_labels})"}
+    found = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND {SAME_LABELS})"}
     return [found[one] for one in found if one in identity.arranged], [f"({both} AND {source})"] * (ARRANGED in identity.arranged)
 
 

@@ -14,11 +14,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.composition.joint_classes import (
+    ALONE,
     ARRANGED,
     ARRANGED_VALUES,
     ARRANGEMENTS,
+    LABELLED,
     MINE,
+    SOURCED,
     THEIRS,
+    WITHOUT,
     RecordMatching,
     common_persons_sql,
     equal_record_count_sql,
@@ -55,12 +59,14 @@ class Side(NamedTuple):
         untreated: Whether the digest of untreated columns covers the same columns in both releases.
         values: For each compared sensitive column, the number of its kept digest column; None without one.
         arranged: The digests of how a person's values stand together over tables that both releases have, as in ``RecordMatching``.
+        apart: The digests of single columns that both have, as there.
     """
 
     parts: tuple[KeptRecords, ...]
     untreated: bool
     values: tuple[int | None, ...]
     arranged: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 class ComparedContents(NamedTuple):
@@ -142,8 +148,9 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     columns = (*mine, *others)
     places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
     republished = tuple(sorted(map(columns.index, apart.intersection(columns))))
-    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged)
-    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged)
+    of_each = _apart(own, by, arranged)
+    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged, of_each)
+    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged, of_each)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
     of_means, sides = {*job.columns.means} & {*(entry.means or ())}, zip(ours.values, theirs.values, strict=True)
     means = tuple(number for number, places in enumerate(sides) if None not in places and columns[number] in of_means)
@@ -181,6 +188,13 @@ def _arranged(known: KnownRecords, entry: Entry, own: DigestedColumns, other: Di
     if lacks & {*theirs.shown} or {*mine.labels} & {*theirs.labels}:
         raise UnmeasuredError(OTHER_TABLES)
     return (ARRANGED_VALUES,)
+
+
+def _apart(own: DigestedColumns, by: DigestedColumns, arranged: Sequence[str]) -> tuple[str, ...]:
+    """Return the digests of single columns, published by both, that tell kinds of changes apart."""
+    kinds, published = (WITHOUT, *(LABELLED, SOURCED) * (ARRANGED in arranged)), {*own.untreated, *own.values}
+    each = [(ALONE, by.apart), *((kind, by.shown) for kind in kinds)]
+    return tuple(f"{kind}_{number}" for kind, columns in each for number, name in enumerate(columns) if name in published)
 
 
 @returning_reason
@@ -255,9 +269,9 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
     values = [f"value_{number}" for number in range(len(side.values))]
     columns = ", ".join(f"{value} UBIGINT" for value in values)
     fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT, published UBIGINT"
-    fixed += "".join(f", {one} UBIGINT" for one in side.arranged)
+    fixed += "".join(f", {one} UBIGINT" for one in (*side.arranged, *side.apart))
     database.execute(f"CREATE TABLE {name} ({fixed}{columns and ', ' + columns})")
-    names, records = ["content", "class", "shared", "person", "untreated", "published", *side.arranged, *values], 0
+    names, records = ["content", "class", "shared", "person", "untreated", "published", *side.arranged, *side.apart, *values], 0
     for part in side.parts:
         for table in _tables(part, store):
             # Of a fragment, which may come in several tables, no record is known by its file.
@@ -265,7 +279,7 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
             loaded = [table["content"], table["class"].cast(pa.int64()), pa.array(shared), _persons(table, records, named=persons)]
             untreated = table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64))
             loaded += [untreated, table["published"] if side.untreated and "published" in table.column_names else untreated]
-            loaded += [table[one] for one in side.arranged]
+            loaded += [table[one] for one in (*side.arranged, *side.apart)]
             loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
             database.register("part", pa.table(loaded, names=names))
             database.execute(f"INSERT INTO {name} SELECT * FROM part")
@@ -361,5 +375,6 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
         values=len(compared.theirs.values),
         same=same,
         arranged=compared.mine.arranged,
+        apart=compared.mine.apart,
         lines=tuple(held) if contents and not persons else None,
     )

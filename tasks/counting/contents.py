@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.columns.column_types import ALL, normalised
+from core.composition.joint_classes import ALONE
 from core.units.digests import NOBODY, Digests, digests_of
 from core.units.source_digests import Sketch, contents_of
 from schemas.job.job import Job
@@ -72,6 +73,11 @@ class DigestedColumns(NamedTuple):
     def linking(self) -> list[str]:
         """The columns of the two digests of several columns, the linking and the untreated ones, each once."""
         return list(dict.fromkeys([*self.names, *self.untreated]))
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """The untreated columns with a digest each, as they are published; none if there is only one."""
+        return self.untreated if len(self.untreated) > 1 else ()
 
     @property
     def republished(self) -> set[str]:
@@ -142,8 +148,8 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
     """Return a table of each record's digests: ``content``, ``person``, ``untreated``, ``value_0`` ….
 
     All are uint64, in the order of the records. ``person`` is there where the job names persons, ``untreated``
-    where there are such columns, of the source, and ``published`` where the job publishes other values of these. A
-    null value has the digest 0.
+    where there are such columns, of the source, and ``published`` where the job publishes other values of these. Of
+    several such columns each has a digest ``alone_0`` … too. A null value has the digest 0.
 
     Args:
         batches: As for ``digest_contents``.
@@ -157,6 +163,8 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
             _append_together(batch, columns, found)
         if "published" in found:
             found["published"].append(contents_of(batch.select(columns.untreated).columns, batch.num_rows))
+        for number, name in enumerate(columns.apart):
+            found[f"{ALONE}_{number}"].append(contents_of([batch.column(name)], batch.num_rows))
         if person:
             found["person"].append(digests_of([batch.column(name) for name in person], batch.num_rows))
         for number, name in enumerate(columns.values):
@@ -177,6 +185,7 @@ def record_digest_columns(job: Job, columns: DigestedColumns) -> list[str]:
     """Return the column names of a chunk's table of record digests, such as ``content``, ``person``."""
     persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(columns.untreated)
     untreated += ["published"] * (not job.columns.ways.keys().isdisjoint(columns.untreated))
+    untreated += [f"{ALONE}_{number}" for number in range(len(columns.apart))]
     return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(columns.values)))]
 
 

@@ -38,10 +38,10 @@ from tasks.relational.contents import (
     ByColumns,
     NumberedHistories,
     PersonDigestTables,
-    PersonRows,
     write_digests,
 )
 from tasks.relational.making.writing import ReleasedTables
+from tasks.relational.person_rows import PersonRows
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal, write_parquet
