@@ -29,10 +29,13 @@ from typing import NamedTuple
 
 ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_source", "arranged_rows")
 ARRANGED_VALUES, ARRANGED_LABELS, _, ARRANGED = ARRANGEMENTS
-"""Columns of persons with rows in several tables: how their published values stand together, the labels below the unit, values with the
-quasi-identifiers of the source there, and values with these labels. The labels are null where each class has its own."""
+"""Columns of persons with rows in several tables: how published values below the unit stand together, the labels there, values with the
+quasi-identifiers of the source, and values with these labels. The labels are null where each class has its own."""
+WITHOUT, LABELLED, SOURCED = "without", "labelled", "sourced"
+"""Digests of how values stand together below the unit: of all but a column, and of a column with the labels or with the source's."""
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
+SAME_LABELS = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"
 ABSENT = -2
 """The class of a record that a source does not hold."""
 OF_CHANGED = 2**48
@@ -107,6 +110,7 @@ class RecordMatching(NamedTuple):
             published value changed too, and perhaps nobody sees it where the ways differ.
         remade: Whether this one publishes other values of a sensitive column that the other publishes as it is: then contents alone show
             that a value has perhaps changed.
+        apart: Digests of how single columns stand, by which kinds of changes are told apart. That anything changed, others show.
         lines: Sensitive columns in which lines of classes that belong together are equal for all that is seen; None where lines are not
             compared, because persons are named. What the two publish in different ways is not compared.
     """
@@ -119,6 +123,7 @@ class RecordMatching(NamedTuple):
     arranged: tuple[str, ...] = ()
     ways: bool | None = None
     remade: bool = False
+    apart: tuple[str, ...] = ()
     lines: tuple[int, ...] | None = None
     by_column: int = 0
 
@@ -159,7 +164,7 @@ def joined_records_sql(identity: RecordMatching) -> str:
     alone = f"SELECT *, false AS beside FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
     further = [_beside(identity, mine, f"kept_{THEIRS}", THEIRS), _beside(identity, f"kept_{MINE}", theirs, MINE)] * identity.persons
     pairs = " UNION ALL ".join([*rows, alone, *further])
-    steps.append(f"pairs AS ({pairs})" if not identity.by_column else f"compared AS ({pairs}), pairs AS ({_by_column(identity)})")
+    steps.append(f"compared AS ({pairs}), pairs AS ({_with_looked_up(identity)})")
     return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)} {_rows(identity)}"
 
 
@@ -236,7 +241,7 @@ def _carried(identity: RecordMatching) -> list[str]:
         *["whose"] * identity.persons,
         "person",
         *_untreated(identity),
-        *["row"] * (identity.by_column > 0),
+        *["row"] * bool(_looked_up(identity)),
         *identity.arranged,
         *(f"value_{number}" for number in range(identity.values)),
     ]
@@ -306,13 +311,14 @@ def _rows(identity: RecordMatching) -> str:
     # Of a value that one of both does not publish nobody sees that it changed.
     shown = "is_pair AND m_class >= 0 AND t_class >= 0"
     seen = [*differs, *rearranged]
-    differing = f"CASE WHEN {shown} THEN {_kinds(seen)} ELSE 0 END"
+    kinds = _kinds([*seen, *_apart(identity)])
+    differing = f"CASE WHEN {shown} THEN {kinds} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
     hidden = "CASE WHEN is_pair THEN 0 ELSE coalesce(m_hidden, t_hidden) END AS hidden"
     joint = f"{a} AS a, {b} AS b, coalesce(m_person, t_person) AS person, false AS changed, beside, {hidden}"
     # Whose a record of either release is, both say alike, or one says nothing of it; of two who are each in one release only, this one's.
     whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE {shown} AND ({' OR '.join(['false', *seen, *perhaps])})"
-    kind = f"coalesce(nullif({_kinds(seen)}, 0), {OF_PERHAPS_CHANGED})"
+    kind = f"coalesce(nullif({kinds}, 0), {OF_PERHAPS_CHANGED})"
     return f"""
         SELECT {joint}{both} FROM pairs
         UNION ALL SELECT m_class + {kind}, {ABSENT}, {whose}, true, false, m_hidden{mine} {of_changed}
@@ -336,26 +342,38 @@ def _republished(identity: RecordMatching) -> list[str]:
     return [" AND ".join(f"m_{kind}{one} IS DISTINCT FROM t_{kind}{one}" for kind in _untreated(identity)) for one in each]
 
 
-def _by_column(identity: RecordMatching) -> str:
-    """Return SQL of ``compared`` with digests of single untreated columns, null where none changed.
+def _looked_up(identity: RecordMatching) -> list[str]:
+    """Return the digests that only tell kinds of changes apart."""
+    return [*(f"{kind}_{number}" for kind in _untreated(identity) for number in range(identity.by_column)), *identity.apart]
+
+
+def _with_looked_up(identity: RecordMatching) -> str:
+    """Return SQL of ``compared`` with digests that tell kinds of changes apart; null without changes.
 
     So these are read once, and of few records, and not carried along from level to level.
     """
-    digests = ", ".join(
-        f"{side}.{kind}_{number} AS {side}_{kind}_{number}"
-        for side in "mt"
-        for kind in _untreated(identity)
-        for number in range(identity.by_column)
-    )
+    digests = [f"{side}.{one} AS {side}_{one}" for side in "mt" for one in _looked_up(identity)]
+    if not digests:
+        return "FROM compared"
+    values = [f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same]
+    changed = " OR ".join(["m_untreated IS DISTINCT FROM t_untreated", *values, *_rearranged(identity)[0]])
     joins = (
-        f"LEFT JOIN {table} {side} ON {side}.rowid = CASE WHEN is_pair AND m_untreated IS DISTINCT FROM t_untreated THEN {side}_row END"
+        f"LEFT JOIN {table} {side} ON {side}.rowid = CASE WHEN is_pair AND ({changed}) THEN {side}_row END"
         for side, table in (("m", MINE), ("t", THEIRS))
     )
-    return f"SELECT compared.*, {digests} FROM compared {' '.join(joins)}"
+    return f"SELECT compared.*, {', '.join(digests)} FROM compared {' '.join(joins)}"
 
 
 def _untreated(identity: RecordMatching) -> list[str]:
     return ["untreated", *["published"] * (identity.ways is not None)]
+
+
+def _apart(identity: RecordMatching) -> list[str]:
+    """Return the SQL conditions by which changes that are seen are told apart by columns."""
+    known = {LABELLED: f" AND {SAME_LABELS}", SOURCED: f" AND NOT {SAME_LABELS}"}
+    where = ((one, known.get(one.rpartition("_")[0], "")) for one in identity.apart)
+    # Of records that did not change they are null.
+    return [f"(m_{one} IS DISTINCT FROM t_{one}{more})" for one, more in where]
 
 
 def _rearranged(identity: RecordMatching) -> tuple[list[str], list[str]]:
@@ -364,6 +382,5 @@ def _rearranged(identity: RecordMatching) -> tuple[list[str], list[str]]:
     Labels of other levels all differ. Then values that stand otherwise in the source are perhaps seen, or other quasi-identifiers.
     """
     values, _, source, both = (f"m_{one} IS DISTINCT FROM t_{one}" for one in ARRANGEMENTS)
-    same_labels = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"
-    found = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND {same_labels})"}
+    found = {ARRANGED_VALUES: values, ARRANGED: f"({both} AND {SAME_LABELS})"}
     return [found[one] for one in found if one in identity.arranged], [f"({both} AND {source})"] * (ARRANGED in identity.arranged)

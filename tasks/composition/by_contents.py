@@ -17,8 +17,11 @@ from core.composition.joint_classes import (
     ARRANGED,
     ARRANGED_VALUES,
     ARRANGEMENTS,
+    LABELLED,
     MINE,
+    SOURCED,
     THEIRS,
+    WITHOUT,
     RecordMatching,
     common_persons_sql,
     equal_record_count_sql,
@@ -55,6 +58,7 @@ class Side(NamedTuple):
         values: For each compared sensitive column, the number of its kept digest column; None without one.
         arranged: The digests of how a person's values stand together over tables that both releases have, as in ``RecordMatching``.
         by_column: The digests of single untreated columns that both releases have.
+        apart: The digests of how single columns stand, as in ``RecordMatching``.
     """
 
     parts: tuple[KeptRecords, ...]
@@ -62,6 +66,7 @@ class Side(NamedTuple):
     values: tuple[int | None, ...]
     arranged: tuple[str, ...] = ()
     by_column: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 class ComparedContents(NamedTuple):
@@ -145,8 +150,9 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     republished = tuple(sorted(map(columns.index, apart.intersection(columns))))
     kinds = ("untreated", *["published"] * (ways is not None))
     by_column = tuple(f"{kind}_{number}" for number in range(entry.by_column if common else 0) for kind in kinds)
-    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), arranged, by_column)
-    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), arranged, by_column)
+    digests = arranged, by_column, _apart(own, by, arranged)
+    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), *digests)
+    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), *digests)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
     of_means, sides = {*job.columns.means} & {*(entry.means or ())}, zip(ours.values, theirs.values, strict=True)
     means = tuple(number for number, places in enumerate(sides) if None not in places and columns[number] in of_means)
@@ -184,6 +190,12 @@ def _arranged(known: KnownRecords, entry: Entry, own: DigestedColumns, other: Di
     if lacks & {*theirs.shown} or {*mine.labels} & {*theirs.labels}:
         raise UnmeasuredError(OTHER_TABLES)
     return (ARRANGED_VALUES,)
+
+
+def _apart(own: DigestedColumns, by: DigestedColumns, arranged: Sequence[str]) -> tuple[str, ...]:
+    """Return the digests of how single columns stand, published by both, that tell kinds of changes apart."""
+    kinds, published = (WITHOUT, *(LABELLED, SOURCED) * (ARRANGED in arranged)), {*own.untreated, *own.values}
+    return tuple(f"{kind}_{number}" for kind in kinds for number, name in enumerate(by.shown) if name in published)
 
 
 @returning_reason
@@ -258,9 +270,13 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
     values = [f"value_{number}" for number in range(len(side.values))]
     columns = ", ".join(f"{value} UBIGINT" for value in values)
     fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT, published UBIGINT"
-    fixed += "".join(f", {one} UBIGINT" for one in (*side.by_column, *side.arranged))
+    single = (*side.by_column, *side.arranged, *side.apart)
+    fixed += "".join(f", {one} UBIGINT" for one in single)
     database.execute(f"CREATE TABLE {name} ({fixed}{columns and ', ' + columns})")
-    names, records = ["content", "class", "shared", "person", "untreated", "published", *side.by_column, *side.arranged, *values], 0
+    names, records = (
+        ["content", "class", "shared", "person", "untreated", "published", *side.by_column, *side.arranged, *side.apart, *values],
+        0,
+    )
     for part in side.parts:
         for table in _tables(part, store):
             # Of a fragment, which may come in several tables, no record is known by its file.
@@ -269,7 +285,7 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set
             untreated = table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64))
             loaded += [untreated, table["published"] if side.untreated and "published" in table.column_names else untreated]
             loaded += [table[one if one in table.column_names else one.replace("published", "untreated")] for one in side.by_column]
-            loaded += [table[one] for one in side.arranged]
+            loaded += [table[one] for one in (*side.arranged, *side.apart)]
             loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
             database.register("part", pa.table(loaded, names=names))
             database.execute(f"INSERT INTO {name} SELECT * FROM part")
@@ -366,5 +382,6 @@ def _identity(database: duckdb.DuckDBPyConnection, compared: ComparedContents) -
         values=len(compared.theirs.values),
         same=same,
         arranged=compared.mine.arranged,
+        apart=compared.mine.apart,
         lines=tuple(held) if contents and not persons else None,
     )

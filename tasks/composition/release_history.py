@@ -128,7 +128,7 @@ def write_entry(
         digested=(digested[0], digested[1], digested[2]) if digested else None,
         promised=promises_by_column(job),
         means=job.columns.means,
-        by_column=DigestedColumns((), tuple(name for name, _ in digested[1])).by_column if digested else 0,
+        by_column=len(DigestedColumns((), tuple(name for name, _ in digested[1])).single_columns) if digested else 0,
         ways=ways_of_columns(job),
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),

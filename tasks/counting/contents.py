@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised
-from core.units.digests import NOBODY, digests_of
+from core.units.digests import NOBODY, Digests, digests_of
 from core.units.source_digests import Sketch, contents_of, row_digests
 from schemas.job.job import Job
 from tasks.counting.chunk_counts import ChunkReading, person_key
@@ -79,9 +79,11 @@ class DigestedColumns(NamedTuple):
         return list(dict.fromkeys([*self.names, *self.untreated]))
 
     @property
-    def by_column(self) -> int:
-        """How many digests of single untreated columns are kept; the last may be of several columns."""
-        return min(len(self.untreated), MOST_BY_COLUMN) if len(self.untreated) > 1 else 0
+    def single_columns(self) -> list[tuple[str, ...]]:
+        """The untreated columns with digests of their own beside that of all; the last may be several."""
+        first = MOST_BY_COLUMN - 1
+        each = [(name,) for name in self.untreated[:first]] + [self.untreated[first:]] * (len(self.untreated) > first)
+        return each if len(each) > 1 else []
 
     @property
     def republished(self) -> set[str]:
@@ -170,7 +172,7 @@ def record_digest_table(job: Job, columns: DigestedColumns, chunk: Chunk, batche
         if not republished:
             _append_together(batch, columns, found)
         if "published" in found:
-            _append_each(batch.select(columns.untreated).columns, batch.num_rows, columns.by_column, "published", found)
+            _append_each(batch.select(columns.untreated).columns, batch.num_rows, columns, "published", found)
         if person:
             found["person"].append(digests_of([batch.column(name) for name in person], batch.num_rows))
         for number, name in enumerate(columns.values):
@@ -184,16 +186,20 @@ def _append_together(batch: pa.RecordBatch, columns: DigestedColumns, found: Fou
     """Append the digests of the columns that link records, and of those that show a change."""
     found["content"].append(contents_of(_folded(batch, columns.names, columns.names), batch.num_rows))
     if columns.untreated:
-        _append_each(_folded(batch, columns.untreated, columns.names), batch.num_rows, columns.by_column, "untreated", found)
+        _append_each(_folded(batch, columns.untreated, columns.names), batch.num_rows, columns, "untreated", found)
 
 
-def _append_each(columns: Sequence[pa.Array], rows: int, by_column: int, name: str, found: Found) -> None:
-    """Append the digest of all columns, and the high bits of those of single ones."""
-    each = [digests_of([column], rows) for column in columns]
-    found[name].append(row_digests(each, rows))
-    for number in range(by_column):
-        digests = each[number] if number < by_column - 1 else row_digests(each[number:], rows)
-        found[f"{name}_{number}"].append((digests >> np.uint64(32)).astype(np.uint32))
+def _append_each(values: Sequence[pa.Array], rows: int, columns: DigestedColumns, name: str, found: Found) -> None:
+    """Append the digest of the values of all untreated columns, and the high bits of those of single ones."""
+    each = {column: digests_of([array], rows) for column, array in zip(columns.untreated, values, strict=True)}
+    found[name].append(row_digests(list(each.values()), rows))
+    for number, names in enumerate(columns.single_columns):
+        found[f"{name}_{number}"].append(high_bits(row_digests([each[one] for one in names], rows)))
+
+
+def high_bits(digests: Digests) -> NDArray[np.uint32]:
+    """Return the high 32 bits of digests, shape (n,)."""
+    return (digests >> np.uint64(32)).astype(np.uint32)
 
 
 def record_digest_columns(job: Job, columns: DigestedColumns) -> dict[str, type[np.uint64 | np.uint32]]:
@@ -201,7 +207,7 @@ def record_digest_columns(job: Job, columns: DigestedColumns) -> dict[str, type[
     persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(columns.untreated)
     untreated += ["published"] * (not job.columns.ways.keys().isdisjoint(columns.untreated))
     values = (f"value_{number}" for number in range(len(columns.values)))
-    each = (f"{name}_{number}" for name in untreated for number in range(columns.by_column))
+    each = (f"{name}_{number}" for name in untreated for number in range(len(columns.single_columns)))
     return dict.fromkeys(["content", *persons, *untreated, *values], np.uint64) | dict.fromkeys(each, np.uint32)
 
 

@@ -2,189 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.columns.column_types import ALL, normalised, working_type
-from core.composition.joint_classes import ARRANGED_LABELS, ARRANGEMENTS
-from core.formats.published import read_published_values
-from core.hierarchies.levels import as_text
-from core.relational.histories import NOWHERE
-from core.units.digests import NOBODY, Digests, combine, digests_of
+from core.composition.joint_classes import ARRANGED_LABELS, ARRANGEMENTS, LABELLED, SOURCED, WITHOUT
+from core.units.digests import Digests, combine, digests_of
 from core.units.source_digests import RowSums, ValueSets, row_digests
-from schemas.relational.table_jobs import column_of_persons
-from tasks.counting.contents import DigestedColumns
-from tasks.relational.making.linking import ORPHAN
-from tasks.relational.making.writing import ReleasedTables
+from tasks.counting.contents import DigestedColumns, high_bits
+from tasks.relational.person_rows import OfTable, PersonRows
 from tasks.store.step import FileStep
-from tasks.store.store import Store
 
-BATCH_ROWS = 1 << 17
 NOBODY_HERE = -1
 """The number of no history: of persons who are not published."""
-
-
-class OfTable(NamedTuple):
-    """Names of a table and of one of its columns."""
-
-    table: str
-    column: str
-
-
-class RowBatch(NamedTuple):
-    """A batch of rows of one table, with their persons and digests.
-
-    Attributes:
-        whose: Shape (rows,), the person of each row, -1 for orphans.
-        digests: Shape (rows,) for each column that was asked for.
-    """
-
-    first: int
-    whose: NDArray[np.int64]
-    digests: list[Digests]
-
-    def released_rows(self, gone: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Return a mask of the rows that belong to a person and are not withheld, shape (rows,).
-
-        ``gone`` marks the withheld rows among all rows of the table.
-        """
-        known = self.whose >= 0
-        return known if gone is None else known & ~gone[self.first : self.first + len(self.whose)]
-
-
-@dataclass(frozen=True)
-class PersonRows:
-    """Reader of a release's persons and their rows in all tables, as numbers and digests.
-
-    Attributes:
-        given: The tables, and what is published of them.
-    """
-
-    given: ReleasedTables
-
-    @property
-    def store(self) -> Store:
-        """The store that holds the artefacts of the released tables."""
-        return self.given.store
-
-    @cached_property
-    def columns(self) -> Mapping[str, OfTable]:
-        """The table and column behind each column name of all tables joined by person."""
-        found = {}
-        for name, table in self.given.tables.items():
-            linking = table.table.linking if name == self.given.job.tree.unit else ()
-            for column in (*linking, *table.qids, *table.table.source.payload):
-                found[column_of_persons(self.given.job, name, column)] = OfTable(name, column)
-        return found
-
-    @property
-    def key(self) -> list[object]:
-        """The key of the persons and of all artefacts made of them."""
-        given = self.given
-        values = [[name, sorted((column, one.sha256) for column, one in made.items())] for name, made in given.values.items()]
-        linked = [artifact.sha256 for artifact in given.linked.values()]
-        return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
-
-    def withheld(self) -> dict[str, NDArray[np.bool_]]:
-        """Return by table a mask of rows withheld although their person may be published, shape (rows,)."""
-        given, chosen = self.given, pq.read_table(self.store.path(self.given.chosen))
-        gone = dict[str, NDArray[np.bool_]]()
-        for table in given.job.tree.tables:
-            numbers = given.numbers(table)
-            mine = numbers[1] == NOWHERE
-            if given.chain(table):
-                mine[chosen.filter(pc.field("table") == table)["row"].to_numpy()] = True
-            for depth, above in enumerate(given.chain(table)):
-                if depth:
-                    below = np.flatnonzero((numbers[0] == depth) & ~mine)
-                    mine[below] = gone[above][numbers[1][below]]
-            gone[table] = mine
-        return gone
-
-    @cached_property
-    def published(self) -> NDArray[np.bool_]:
-        """Mask of the published persons, shape (persons + 1,); the last entry is for rows of nobody."""
-        return np.isin(np.arange(self.given.persons + 1), self.given.persons_kept())
-
-    def persons_of_rows(self, table: str) -> NDArray[np.int64]:
-        """Return the person of each row of a table, -1 for orphans, shape (rows,)."""
-        return np.concatenate([np.zeros(0, np.int64), *(batch.whose for batch in self.rows_of(table, []))])
-
-    def count_beyond_bounds(self, table: str, rows: NDArray[np.bool_]) -> int:
-        """Return how many rows of a mask ``rows: {most: n}`` withholds; the mask has no orphans."""
-        return int((rows & (self.given.numbers(table)[1] == NOWHERE)).sum()) if self.given.chain(table) else 0
-
-    def rows_of(self, table: str, columns: Sequence[str], *, published: bool = False, folded: Container[str] = ()) -> Iterator[RowBatch]:
-        """Yield a table's rows in order, in batches, with persons and digests of the given columns.
-
-        Args:
-            columns: Of which columns there are digests.
-            published: Whether of what is published of their values; else of the source's values.
-            folded: Columns whose spelling does not matter.
-        """
-        given, places = self.given, [self._place(table, column) for column in columns]
-        files = [given.linked[table]] if table in given.linked else given.tables[table].chunks
-        digested = [self._digester(table, column, published=published, folded=column in folded) for column in columns]
-        above, first = ["a0", "status"] if table in given.linked else [], 0
-        for artifact in files:
-            with pq.ParquetFile(self.store.path(artifact)) as file:
-                for batch in file.iter_batches(BATCH_ROWS, columns=[*above, *(places or ([] if above else file.schema_arrow.names[:1]))]):
-                    whose = np.arange(first, first + batch.num_rows)
-                    if above:
-                        nobody = batch.column("status").to_numpy() == ORPHAN
-                        whose = np.where(nobody, -1, batch.column("a0").fill_null(-1).to_numpy())
-                    yield RowBatch(first, whose, [make(batch.column(place)) for make, place in zip(digested, places, strict=True)])
-                    first += batch.num_rows
-
-    def _digester(self, table: str, column: str, *, published: bool, folded: bool) -> Callable[[pa.Array], Digests]:
-        """Return the function that computes digests of a column's carried values."""
-        given, own, steps = self.given, self.given.tables[table], ALL if folded else ()
-        if column in own.qids:
-            place = own.qids.index(column)
-            if published and given.node:
-                hierarchy, level = given.codings[table].hierarchies[place], given.levels_of(given.node, table)[place]
-                labels = as_text(hierarchy.labels[level]).take(pa.array(hierarchy.groups[level]))
-                shown = digests_of([labels], len(labels))
-                return lambda codes: shown[codes.to_numpy()]
-            domain = given.codings[table].domains[place]
-            # Of each code, that of a null last.
-            entries = np.append(digests_of([normalised(domain.values, steps)], len(domain.values)), NOBODY)
-            return lambda codes: entries[codes.to_numpy()]
-        kind = working_type(own.table.source.columns.field(column).type)
-        decided = given.values.get(table, {}).get(column) if published else None
-        if decided is None:
-            return lambda values: digests_of([normalised(values.cast(kind), steps)], len(values))
-        known = read_published_values(self.store.path(decided))
-        return lambda values: digests_of([normalised(known.apply(values.cast(kind)), steps)], len(values))
-
-    def _place(self, table: str, column: str) -> str:
-        own = self.given.tables[table]
-        if column in own.table.linking:
-            return own.encoded_name(column)
-        return f"q{own.qids.index(column)}" if column in own.qids else f"p{own.table.source.payload.index(column)}"
-
-    def persons(self, key: Sequence[str]) -> Digests:
-        """Return the digest of each person's key columns, shape (persons,).
-
-        It equals that of any release that names persons by the same columns.
-        """
-        own, parts = self.given.tables[self.given.job.tree.unit], []
-        places = [own.encoded_name(column) for column in key]
-        kinds = [working_type(own.table.source.columns.field(column).type) for column in key]
-        for artifact in own.chunks:
-            table = pq.read_table(self.store.path(artifact), columns=places)
-            columns = [table[place].combine_chunks().cast(kind) for place, kind in zip(places, kinds, strict=True)]
-            parts.append(digests_of(columns, len(table)))
-        return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -205,11 +42,13 @@ class PersonDigestTables:
 
         They are ``content``, ``person``, ``untreated``, ``value_0`` …, and those of how values stand together.
         """
-        found = {"content": self._together(self.digested.names)}
+        found: dict[str, NDArray[np.unsignedinteger[Any]] | pa.Array] = {"content": self._together(self.digested.names)}
         if self.key:
             found["person"] = self.rows.persons(self.key)
         if self.digested.untreated:
             found["untreated"] = self._together(self.digested.untreated, published=True)
+        for number, names in enumerate(self.digested.single_columns):
+            found[f"untreated_{number}"] = high_bits(self._together(names, published=True))
         found |= {f"value_{number}": self._value(number) for number in range(len(self.digested.values))}
         if self.digested.shown:
             found |= arrangements(self.rows, self.digested, self._withheld)
@@ -272,7 +111,7 @@ class PersonDigestTables:
 
 
 def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[str, NDArray[np.bool_]]) -> dict[str, Digests | pa.Array]:
-    """Return by kind a digest of each person's joined rows (values, labels or both), shape (persons,).
+    """Return by kind a digest of each person's rows as they are joined below the unit, shape (persons,).
 
     Whose values are all the same may still publish another history: where two visits exchange their nights, or a condition is another
     visit's. Whoever has both releases finds one history gone and one that is new, as if a value had changed.
@@ -286,32 +125,44 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
     """
     given = rows.given
     below: dict[str, dict[str, dict[str, Digests]]] = {table: {} for table in given.job.tree.tables}
-    whole: dict[str, list[Digests]] = {kind: [] for kind in ARRANGEMENTS}
+    numbered = {rows.columns[name]: number for number, name in enumerate(digested.shown)}
+    hang = [number for (table, _), number in numbered.items() if given.chain(table)]
+    kinds = [*ARRANGEMENTS, *(f"{kind}_{number}" for kind in (WITHOUT, LABELLED, SOURCED) for number in hang)]
+    whole: dict[str, list[Digests]] = {kind: [] for kind in kinds}
     for table in reversed(given.job.tree.tables):
         children, chain = below.pop(table), given.chain(table)
-        # A person has one row of the unit: its labels stand with all others, and classes show them.
-        labels, values = (_columns(rows, table, names) for names in (digested.labels if chain else (), digested.shown))
+        # A person has one row of the unit: its labels and values stand with all others, and are compared by themselves.
+        labels, values = (_columns(rows, table, names) if chain else [] for names in (digested.labels, digested.shown))
         if chain and not (labels or values or children):
             continue
         parents = {parent: chain.index(parent) for parent in given.job.tables[table].referring}
         depths, above = given.numbers(table)[:2] if chain else np.empty((2, 0), np.uint32)
         for parent in parents:
-            below[parent][table] = {kind: np.zeros(given.tables[parent].rows, np.uint64) for kind in ARRANGEMENTS}
+            below[parent][table] = {kind: np.zeros(given.tables[parent].rows, np.uint64) for kind in kinds}
         # Labels of two releases differ wherever their levels do, so that quasi-identifiers are digested as in the source too.
         for batch, unlabelled in zip(rows.rows_of(table, [*labels, *values], published=True), rows.rows_of(table, labels), strict=True):
             shown, own, qids = batch.digests[: len(labels)], batch.digests[len(labels) :], unlabelled.digests
             these = slice(batch.first, batch.first + len(batch.whose))
             hanging = {parent: np.flatnonzero((depths[these] == depth) & ~withheld[table][these]) for parent, depth in parents.items()}
-            for kind, parts in zip(ARRANGEMENTS, (own, shown, qids + own, shown + own), strict=True):
-                digests = row_digests(parts, len(batch.whose))
+            parts = dict(zip(ARRANGEMENTS, (own, shown, qids + own, shown + own), strict=True))
+            each = {numbered[OfTable(table, column)]: digest for column, digest in zip(values, own, strict=True)}
+            for number in hang:
+                alone = [each[number]] if number in each else []
+                parts[f"{WITHOUT}_{number}"] = [digest for other, digest in each.items() if other != number]
+                parts |= {f"{LABELLED}_{number}": shown + alone, f"{SOURCED}_{number}": qids + alone}
+            for kind in kinds:
+                digests = row_digests(parts[kind], len(batch.whose))
                 for child in sorted(children):
                     combine(digests, children[child][kind][these])
                 if not chain:
                     whole[kind].append(digests)
                 for parent, mine in hanging.items():
                     np.add.at(below[parent][table][kind], above[these][mine], digests[mine])
-    found = {kind: np.concatenate(digests) for kind, digests in whole.items()}
-    return found if given.node else found | {ARRANGED_LABELS: pa.nulls(given.persons, pa.uint64())}
+    nothing = pa.nulls(given.persons, pa.uint64())
+    # Of the unit's columns there is nothing, nor of labels where each class has its own.
+    absent = [f"{kind}_{number}" for kind in (WITHOUT, LABELLED, SOURCED) for number in numbered.values() if number not in hang]
+    absent += [] if given.node else [ARRANGED_LABELS]
+    return {kind: np.concatenate(digests) for kind, digests in whole.items()} | dict.fromkeys(absent, nothing)
 
 
 def _columns(rows: PersonRows, table: str, names: Sequence[str]) -> list[str]:

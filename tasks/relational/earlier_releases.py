@@ -38,10 +38,10 @@ from tasks.relational.contents import (
     ByColumns,
     NumberedHistories,
     PersonDigestTables,
-    PersonRows,
     write_digests,
 )
 from tasks.relational.making.writing import ReleasedTables
+from tasks.relational.person_rows import PersonRows
 from tasks.release.files import file_error
 from tasks.source.chunks import ChunkedSource
 from tasks.store.database import connect, literal, write_parquet
@@ -181,6 +181,7 @@ class ComparablePersons(KnownRecords):
             digested=self.digested_kinds,
             promised=promises_by_column(job),
             means=(),
+            by_column=len(self.digested.single_columns),
             ways=ways_of_columns(job),
             untold=self.unmeasured,
             seal=manifest.seal,

@@ -12,13 +12,13 @@ from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import PassedColumn
 from tasks.counting.repeats import note_spellings_of_persons
 from tasks.publication.target import job_target
-from tasks.relational.contents import PersonRows
 from tasks.relational.making.chosen_classes import choose_release, penalties_of_rows
 from tasks.relational.making.levels import history_numbers, lattice_of_tables, searched_lattice
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import HistoryTables, align_rows
 from tasks.relational.making.published_values import measure_untreated_tables
 from tasks.relational.making.reading import TableSet, check_types, encode_rows, open_tables, read_tables
+from tasks.relational.person_rows import PersonRows
 from tasks.relational.publication import tables_release_id
 from tasks.writing.pseudonyms import lacks_vault
 

@@ -17,8 +17,8 @@ from schemas.relational.table_jobs import most_rows_of, table_job, tables_promis
 from schemas.relational.tables_job import TablesJob
 from schemas.release.figures import KINDS, Kind, PassedColumn, PassedColumnOfPersons, Together, may_publish_count, reported_count
 from schemas.release.terms import NOT_FOR_NODES
-from tasks.relational.contents import PersonRows
 from tasks.relational.making.writing import ReleasedTables
+from tasks.relational.person_rows import PersonRows
 from tasks.relational.report import report_code_of_tables, report_texts
 from tasks.verification.entries import OTHER_CODE, differing_documents
 

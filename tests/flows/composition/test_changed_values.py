@@ -114,6 +114,27 @@ def test_changes_of_one_column_hide_nobody_whose_other_values_both_files_show(
     assert (at_risk, overlap.is_safe) == (1, False)
 
 
+@pytest.mark.ci
+@pytest.mark.parametrize("person", [True, False])
+@pytest.mark.parametrize("column", ["note", "town"])
+def test_changes_of_an_untreated_column_hide_nobody_of_whom_another_one_changed(
+    anonymise: Anonymise, tmp_path: Path, person: bool, column: str
+) -> None:
+    rows, job = [row | {"town": "here"} for row in people()], job_in(tmp_path, person=person)
+    written = yaml.safe_load(job.read_text())
+    written["columns"]["insensitive"] = ["note", "town"]
+    job.write_text(yaml.safe_dump(written, sort_keys=False))
+    for night in (
+        rows,
+        [row | ({"note": "other"} if number < 9 else {column: "other"} if number == 9 else {}) for number, row in enumerate(rows)],
+    ):
+        pq.write_table(table_of(night), tmp_path / "people.parquet")
+        made = anonymise(job)
+    [overlap] = made.untold.overlaps or ()
+    alone = int(column == "town")
+    assert (overlap.changed, overlap.added_at_risk, overlap.removed_at_risk, overlap.is_safe) == (10, alone, alone, not alone)
+
+
 def paid_job(folder: Path, qid: str, size: int, *, person: bool) -> Path:
     """A job whose pay is published as means of so many."""
     path = job_in(folder, qids=(qid,), person=person, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}})

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 
 from flows.tables import tables
 from schemas.errors.refusals import OverlapError
-from tests.flows.relational.hospital import hospital_tables, read_release
+from tests.flows.relational.hospital import JOB, hospital_job, hospital_tables, read_release
 from tests.flows.relational.test_earlier_releases import KEY, job_of_tables, pseudonym
 
 pytestmark = pytest.mark.ci
@@ -153,3 +154,61 @@ def test_another_age_of_a_person_rearranges_nothing(tmp_path: Path, monkeypatch:
     tables(job_of(tmp_path, before), said)
     [overlap] = tables(job_of(tmp_path, after), said).manifest.overlaps or ()
     assert (overlap.shared, overlap.changed, overlap.added, overlap.removed) == (40, 0, 0, 0)
+
+
+def visit_of(person: int, kind: str, rows: Rows) -> None:
+    """Change something of the first of two visits of a person, or exchange it with the other one."""
+    first, other = (row for row in rows["visit"] if row["person_id"] == person)
+    for column in kind.split():
+        if column.startswith("exchange_"):
+            name = column.removeprefix("exchange_")
+            first[name], other[name] = other[name], first[name]
+        elif column in {"town", "note"}:
+            rows["person"][person][column] = "other"
+        else:
+            first[column] = 77
+
+
+@pytest.mark.parametrize("method", ["skald", "mondrian"])
+@pytest.mark.parametrize(
+    ("others", "one"),
+    [
+        ("town", "note"), ("town", "nights"), ("nights", "cost"), ("nights", "exchange_cost"), ("nights", "nights exchange_cost"),
+        ("nights cost", "nights cost exchange_beds"), ("exchange_nights", "exchange_cost"),
+        ("exchange_nights exchange_cost", "exchange_nights exchange_beds"), ("nights", "nights"),
+    ],
+)  # fmt: skip
+def test_changes_of_a_column_hide_nobody_of_whom_another_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, others: str, one: str
+) -> None:
+    """Of nine the same changed, and something else of one. Only who has the same columns changed is one of ten."""
+    monkeypatch.setenv("TABLES_KEY", KEY)
+    nobody = {"age": 30, "income": 1, "town": "t", "note": "n"}
+    before: Rows = {"person": [{"person_id": person, **nobody} for person in range(40)], "visit": [], "condition": []}
+    for person in range(40):
+        for number, ward in enumerate("ac"):
+            values = {"nights": number, "cost": 10 + number, "beds": 20 + number}
+            before["visit"].append({"visit_id": f"{ward}{person}", "person_id": person, "ward": ward, **values})
+    after = deepcopy(before)
+    for person in range(9):
+        visit_of(person, others, after)
+    visit_of(20, one, after)
+    path = job_with_columns(tmp_path, before, method)
+    tables(path, ("attacks=off",))
+    path = job_with_columns(tmp_path, after, method)
+    [overlap] = tables(path, ("attacks=off",)).manifest.overlaps or ()
+    assert overlap.changed == 10
+    # Where each class has labels of its own, it is not known with which of them a value stood.
+    assert overlap.is_safe == (others == one)
+
+
+def job_with_columns(folder: Path, rows: Rows, method: str) -> Path:
+    """Write rows with further columns that are published as they are, and their job, without lasting pseudonyms."""
+    for name in rows:
+        rmtree(folder / name, ignore_errors=True)
+    of_tables = deepcopy(JOB["tables"])
+    of_tables["person"]["columns"]["insensitive"] = ["town", "note"]
+    of_tables["visit"]["columns"]["insensitive"] = ["nights", "cost", "beds"]
+    schema = hospital_tables(10, 1)["condition"].schema
+    made = {name: pa.Table.from_pylist(some, schema if name == "condition" else None) for name, some in rows.items()}
+    return hospital_job(folder, made, tables=of_tables, method={"name": method}, suppression={"limit": 0.3, "rows": 0})
