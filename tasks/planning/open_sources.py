@@ -131,6 +131,10 @@ def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
             raise ValuesError.no_names(nameless)
         unfit |= unfit_columns(schema)
     check_same_columns(list(front.schemas), list(front.schemas.values()))
+    # DuckDB holds all records below a LIMIT in memory, so that there is none where it takes nothing away.
+    [(many,)] = front.connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM everything LIMIT {MOST_RECORDS + 1})").fetchall()
+    if many <= MOST_RECORDS:
+        front.connection.execute("CREATE OR REPLACE TEMP VIEW source AS FROM everything")
     columns, records = profile_columns(front.connection, all_are_texts=front.texts, unfit=unfit)
     if not records:
         raise SourceError.empty(len(front.files))

@@ -20,6 +20,10 @@ from tasks.store.database import quote
 NOT_FINITE = "others may know it, and it holds NaN or infinity, which no bin does; it can be published, by {publish: shared}"
 MOST_RECORDS = 1_000_000
 """Records that are looked at."""
+AT_A_TIME = 20
+"""Columns that are counted at a time: exact quantiles hold all their numbers in memory."""
+FIRST = 2_000
+"""Records that rule out most readings of a text cheaply."""
 KINDS: Mapping[str, Kind] = {
     "BOOLEAN": "boolean", "DATE": "date", "VARCHAR": "text", "FLOAT": "double", "DOUBLE": "double",
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), "integer"),
@@ -101,12 +105,14 @@ def profile_columns(
     kinds |= dict.fromkeys(unfit, "other")
     not_finite = _not_finite(connection, kinds)
     obstacles = {**dict.fromkeys(not_finite, NOT_FINITE), **unfit}
-    [counts] = connection.execute(profile_sql(kinds, not_finite)).fetchall()
-    if not counts[0]:
-        return (), 0
-    each = [counts[1 + FIGURES * number : 1 + FIGURES * (number + 1)] for number in range(len(kinds))]
-    profiles = (ColumnProfile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True))
-    return tuple(replace(one, obstacle=obstacles.get(one.name, one.obstacle)) for one in profiles), int(counts[0])
+    names, records, profiles = list(kinds), 0, []
+    for start in range(0, len(names), AT_A_TIME):
+        some = {name: kinds[name] for name in names[start : start + AT_A_TIME]}
+        [(records, *figures)] = connection.execute(profile_sql(some, not_finite)).fetchall()
+        if not records:
+            return (), 0
+        profiles += [ColumnProfile(name, some[name], *figures[FIGURES * at : FIGURES * (at + 1)]) for at, name in enumerate(some)]
+    return tuple(replace(one, obstacle=obstacles.get(one.name, one.obstacle)) for one in profiles), int(records)
 
 
 def _not_finite(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, Kind]) -> list[str]:
@@ -125,18 +131,26 @@ def _kind(dtype: str) -> Kind:
 
 def strictest_kinds(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
     """Return by text column of table ``source`` the strictest kind that all texts fit; text if empty."""
+    fits = _fitting(connection, {name: list(READINGS) for name in names}, f"(FROM source LIMIT {FIRST})", "true")
+    fits = _fitting(connection, fits, "source", "false")
+    return {name: next(iter(fits[name]), "text") for name in names}
+
+
+def _fitting(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, list[Kind]], relation: str, empty: str) -> dict[str, list[Kind]]:
+    """Return by column those of its kinds that all texts of a relation fit.
+
+    Args:
+        empty: Whether any kind fits a column without texts, in SQL.
+    """
     # A null is of every kind, while a reading may say that it is none.
-    tests = ", ".join(
-        f"coalesce(bool_and({test.format(quote(name))}) FILTER ({quote(name)} IS NOT NULL), false)"
-        for name in names
-        for test in READINGS.values()
-    )
-    (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()
-    kinds: dict[str, Kind] = {}
-    for number, name in enumerate(names):
-        fits = found[number * len(READINGS) : (number + 1) * len(READINGS)]
-        kinds[name] = next((kind for kind, fit in zip(READINGS, fits, strict=True) if fit), "text")
-    return kinds
+    tests = [
+        f"coalesce(bool_and({READINGS[kind].format(quote(name))}) FILTER ({quote(name)} IS NOT NULL), {empty})"
+        for name, some in kinds.items()
+        for kind in some
+    ]
+    [(_, *fits)] = connection.execute(f"SELECT {', '.join(['count(*)', *tests])} FROM {relation}").fetchall()
+    found = iter(fits)
+    return {name: [kind for kind in some if next(found)] for name, some in kinds.items()}
 
 
 FIGURES = 9

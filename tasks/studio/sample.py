@@ -36,8 +36,6 @@ from tasks.store.database import literal, quote
 MOST_PEOPLE = 20_000
 MOST_CELLS = 25_000_000
 """Values that are looked at: of a table of 500 columns the first fifty thousand records."""
-MOST_PROFILED = 50
-"""Columns of which figures are counted in one statement."""
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestamptz": "TIMESTAMPTZ"}
 
 
@@ -164,20 +162,11 @@ def _drawn(connection: duckdb.DuckDBPyConnection, relation: str, job: Job) -> Pe
     connection.execute("SET threads = 1")
     drawn = f"SELECT * FROM (SELECT {each}* FROM first) USING SAMPLE reservoir({MOST_PEOPLE} ROWS) REPEATABLE (1)"
     connection.execute(f"CREATE TEMP TABLE sample AS {drawn}")
-    profiles = _profiles(connection, named)
+    connection.execute("CREATE TEMP VIEW source AS FROM sample")
+    profiles, _ = profile_columns(connection, all_are_texts=False)
     shown = ", ".join(quote(one.name) if one.kind != "other" else f"{quote(one.name)}::VARCHAR AS {quote(one.name)}" for one in profiles)
     table = connection.sql(f"SELECT {shown} FROM sample").to_arrow_table()
     return PeopleSample(_plain(table), profiles, int(records), records < most, "person" if job.columns.person else "record")
-
-
-def _profiles(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[ColumnProfile, ...]:
-    """Profile the columns of the sample, ``MOST_PROFILED`` at a time to limit memory."""
-    found: list[ColumnProfile] = []
-    for start in range(0, len(names), MOST_PROFILED):
-        some = ", ".join(map(quote, names[start : start + MOST_PROFILED]))
-        connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS SELECT {some} FROM sample")
-        found += profile_columns(connection, all_are_texts=False)[0]
-    return tuple(found)
 
 
 def _columns(names: Sequence[str], job: Job) -> str:

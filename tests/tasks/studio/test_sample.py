@@ -11,6 +11,7 @@ import pytest
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
 from schemas.reading.regular_files import given_job
+from tasks.planning import profiles
 from tasks.studio import sample as sampling
 from tasks.studio.column_table import column_rows, risk_before
 from tasks.studio.sample import PeopleSample, people_sample_of
@@ -89,7 +90,7 @@ def test_the_table_says_what_stands_alone(folder: Path) -> None:
 def test_a_sample_is_bounded_and_the_same_each_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "MOST_PEOPLE", 50)
     monkeypatch.setattr(sampling, "MOST_CELLS", 1200)
-    monkeypatch.setattr(sampling, "MOST_PROFILED", 3)
+    monkeypatch.setattr(profiles, "AT_A_TIME", 3)
     first, _ = drawn(folder)
     again, _ = drawn(folder)
     assert first.people == 50 and first.records == 300 and not first.is_complete
