@@ -36,6 +36,7 @@ WITHOUT, LABELLED, SOURCED = "without", "labelled", "sourced"
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
 SAME_LABELS = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"
+"""The SQL condition that a person's labels below the unit are the same in both releases."""
 ABSENT = -2
 """The class of a record that a source does not hold."""
 OF_CHANGED = 2**48
@@ -101,7 +102,7 @@ class RecordMatching(NamedTuple):
         persons: Whether, of what is then left, two records of one person are: its other values may have changed. Of a person who is in
             both, no record is that of anybody else either, however alike.
         untreated: Whether it is compared what both publish beside labels and sensitive values.
-        by_column: How many columns of that are compared each by itself, which are all of them; 0 for all together.
+        by_column: How many digests of single columns of that tell which of them changed; 0 if there is one of all together.
         values: How many sensitive columns there are; of those among ``same`` both releases have the values.
         same: Which of them.
         arranged: By which of ARRANGEMENTS it is compared how the values of a person stand together over tables: by none, by values alone,
@@ -291,7 +292,6 @@ def _rows(identity: RecordMatching) -> str:
 
     A pair has one row, and where its values changed two more, one per release.
     """
-    differs = [f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same]
     rearranged, perhaps = _rearranged(identity)
     (perhaps if identity.ways is False else rearranged).extend(_republished(identity))
     perhaps += ["m_content IS DISTINCT FROM t_content"] * identity.remade
@@ -310,7 +310,7 @@ def _rows(identity: RecordMatching) -> str:
     )
     # Of a value that one of both does not publish nobody sees that it changed.
     shown = "is_pair AND m_class >= 0 AND t_class >= 0"
-    seen = [*differs, *rearranged]
+    seen = [*_differing(identity), *rearranged]
     kinds = _kinds([*seen, *_apart(identity)])
     differing = f"CASE WHEN {shown} THEN {kinds} ELSE 0 END"
     a, b = (f"coalesce({side}, {ABSENT}) + {differing}" for side in ("m_class", "t_class"))
@@ -324,6 +324,11 @@ def _rows(identity: RecordMatching) -> str:
         UNION ALL SELECT m_class + {kind}, {ABSENT}, {whose}, true, false, m_hidden{mine} {of_changed}
         UNION ALL SELECT {ABSENT}, t_class + {kind}, {whose}, true, false, t_hidden{theirs} {of_changed}
     """
+
+
+def _differing(identity: RecordMatching) -> list[str]:
+    """Return SQL conditions that a sensitive value changed, one for each column that both publish."""
+    return [f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same]
 
 
 def _kinds(changes: Sequence[str]) -> str:
@@ -355,8 +360,7 @@ def _with_looked_up(identity: RecordMatching) -> str:
     digests = [f"{side}.{one} AS {side}_{one}" for side in "mt" for one in _looked_up(identity)]
     if not digests:
         return "FROM compared"
-    values = [f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same]
-    changed = " OR ".join(["m_untreated IS DISTINCT FROM t_untreated", *values, *_rearranged(identity)[0]])
+    changed = " OR ".join(["m_untreated IS DISTINCT FROM t_untreated", *_differing(identity), *_rearranged(identity)[0]])
     joins = (
         f"LEFT JOIN {table} {side} ON {side}.rowid = CASE WHEN is_pair AND ({changed}) THEN {side}_row END"
         for side, table in (("m", MINE), ("t", THEIRS))
