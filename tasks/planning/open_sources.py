@@ -32,6 +32,7 @@ from tasks.source.listing import is_hidden
 from tasks.source.locations import locate_source_files
 from tasks.source.pinned import FETCHED, local_source_file
 from tasks.source.sources import as_parquet, check_column_names, check_same_columns
+from tasks.store.database import database_kept_open
 from tasks.store.files import private_folder, restrict_new_files
 from tasks.store.work import hold_work
 
@@ -234,7 +235,8 @@ def read_like_a_run(connection: duckdb.DuckDBPyConnection, ending: ExitStack, so
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
                 return _read_as_is(entry, connection, files, ending)
-            read = {one.name: path for one in found if (path := as_parquet(job, one, store).path)}
+            with database_kept_open():
+                read = {one.name: path for one in found if (path := as_parquet(job, one, store).path)}
         spill.rmdir()
     return parquet_sample(connection, list(read.values()), hive=job.source.hive, names=list(read))
 

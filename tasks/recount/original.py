@@ -26,7 +26,7 @@ from tasks.release.manifest import hierarchies_as_in, is_of_files
 from tasks.source.listing import file_stat, source_digest, while_stable
 from tasks.source.locations import Located, columns_of_folders, find_files, relation_of_files, with_partition
 from tasks.source.unpacked import UNIT
-from tasks.store.database import connect, quote
+from tasks.store.database import connect, database_kept_open, quote
 from tasks.store.keys import FolderSecret, fingerprint_of, read_secrets
 from tasks.store.store import Store
 from tasks.store.work_folder import temporary_folder_of
@@ -83,7 +83,9 @@ def sources_at_hand(jobs: Mapping[str, Job]) -> Iterator[dict[str, Original | No
         store: Store | None = None
         if converted := [job for job in jobs.values() if FORMATS[job.source.format].convert is not None]:
             store = Store(stack.enter_context(temporary_folder_of(converted[0], "source")) / "artifacts")
-        yield {name: original_of(job, store) for name, job in jobs.items()}
+        with database_kept_open():
+            found = {name: original_of(job, store) for name, job in jobs.items()}
+        yield found
 
 
 def original_of(job: Job, store: Store | None = None) -> Original | None:

@@ -24,7 +24,7 @@ from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.source.batches import GROUP_ROWS, check_row_count, equal_groups
 from tasks.source.locations import Located, Readable
 from tasks.source.unpacked import MOST_VALUE
-from tasks.store.database import connect, literal, parquet_sql, quote
+from tasks.store.database import connect, literal, quote, write_parquet
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
@@ -134,7 +134,7 @@ def join_csv(job: Job, converted_ranges: Sequence[Artifact], key: Key, store: St
         with connect(job, store.folder.parent / "spill") as connection, joined as reader:
             connection.execute("SET preserve_insertion_order = true")
             connection.register("joined", reader)
-            _copy(connection, "(FROM joined)", part)
+            _copy(connection, "FROM joined", part)
         return check_row_count(part, sum(one.rows for one in converted_ranges))
 
     return store.make("converted", key, ".parquet", write)
@@ -147,8 +147,8 @@ def _row_groups(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
         yield from group.combine_chunks().to_batches()
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, relation: str, part: Path) -> None:
-    connection.execute(f"COPY {relation} TO {literal(str(part))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {GROUP_ROWS})")
+def _copy(connection: duckdb.DuckDBPyConnection, statement: str, part: Path) -> int:
+    return write_parquet(connection, statement, part, "COMPRESSION zstd", f"ROW_GROUP_SIZE {GROUP_ROWS}")
 
 
 def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> int:
@@ -163,29 +163,27 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
     there = _count(job, path, name, len(names))
     read = read_csv_sql(job, path, names, BUFFER if there.longest < BUFFER - MARGIN else LARGE_BUFFER)
     try:
-        with connect(job, store.folder.parent / "spill") as connection:
+        with connect(job, store.folder.parent / "spill", shared=True) as connection:
             # A chunk is a range of rows: threads must not mix them, else the same file had other chunks each time.
             connection.execute("SET preserve_insertion_order = true")
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute(f"CREATE TEMP VIEW texts AS {read}")
             try:
-                _copy(connection, f"({_typed(names, job.source)})", part)
+                rows = _copy(connection, _typed(names, job.source), part)
             except duckdb.InvalidInputException as error:
                 if MISFIT not in str(error):
                     raise
                 raise SourceError.bad_rows(name, _all_faults(connection, names, job.source)) from None
             faults = connection.execute(REJECTS).fetchall()
-            rows = connection.execute(f"SELECT count(*) FROM {parquet_sql([part])}").fetchone()
     except duckdb.InvalidInputException:
         raise SourceError.bad_rows(name, [UNSOUND]) from None
     except duckdb.Error:
         raise SourceError.unreadable(name, "csv") from None
     if refused := _error_of(faults, name, len(names), there.records - 1):
         raise refused
-    assert rows is not None
-    if rows[0] != there.records - 1:
-        raise FileError.records_lost(name, there.records - 1, rows[0])
-    return int(rows[0])
+    if rows != there.records - 1:
+        raise FileError.records_lost(name, there.records - 1, rows)
+    return rows
 
 
 def _typed(names: Sequence[str], source: Source) -> str:

@@ -36,6 +36,7 @@ from tasks.source.csv_files import convert_rows, converted_key, join_csv
 from tasks.source.locations import Located, Readable
 from tasks.source.pinned import BLOCK, copy_object, open_as_listed
 from tasks.source.reading import Footer, footer_of, read_footer
+from tasks.store.database import database_kept_open
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.place import target_of
@@ -105,7 +106,8 @@ def _forget_lost(store: Store, key: Key) -> None:
 
 
 def _look_at_some(job: Job, store: Store, parts: Mapping[str, tuple[Artifact, ...]], objects: Sequence[Located]) -> list[Artifact]:
-    return [_look_at(job, store, one, parts.get(one.name, ())) for one in objects]
+    with database_kept_open():
+        return [_look_at(job, store, one, parts.get(one.name, ())) for one in objects]
 
 
 def _look_at(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> Artifact:

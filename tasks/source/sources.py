@@ -29,6 +29,7 @@ from tasks.source.person_records import Bounded, bound_records
 from tasks.source.pinned import check_all_as_listed
 from tasks.source.published_columns import decide_published_values
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
+from tasks.store.database import database_kept_open
 from tasks.store.files import write_atomically
 from tasks.store.keys import fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.store import Store
@@ -224,7 +225,8 @@ def as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 def _look_here(job: Job, files: Sequence[Located], store: Store) -> list[tuple[Readable, Footer]]:
     """Return for each file of this machine the Parquet file to read and its footer."""
-    reads = [as_parquet(job, one, store) for one in files]
+    with database_kept_open():
+        reads = [as_parquet(job, one, store) for one in files]
     asked, footers = [], []
     for read, one in zip(reads, files, strict=True):
         assert read.path is not None

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -28,6 +29,8 @@ THREADS_PER_CORE = 4
 """DuckDB starts as many threads as it is told to; more than this only wait for one another."""
 SOON, PATIENCE = 0.2, 5
 """Seconds until a signal is heeded, and those that a server has to end a query that is cancelled."""
+Settings = dict[str, str | bool | int | float | list[str]]
+"""What a database is opened with, by DuckDB's names."""
 _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
 
 
@@ -93,7 +96,7 @@ def syntax_of(statement: str) -> dict[str, Any] | None:
     return None if found.get("error") else found
 
 
-def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+def connect(job: Job, spill: Path, *, last: bool = False, shared: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     """Open an in-memory database with half the job's memory, more if ``last``, that spills to ``spill``.
 
     Args:
@@ -101,9 +104,10 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
         spill: Folder for what does not fit.
         last: For a step at the end of a run, which works alone: it takes three fifths of a large memory; what the phases before it still
             hold takes the rest.
+        shared: The database is that of ``database_kept_open``, if there is one. What a statement sets may hold for those after it.
     """
     left = _left_at_the_end(job) if last else job.memory
-    return database(left, spill, job.threads, 1 if last and job.memory >= ENOUGH else SHARE_OF_MEMORY)
+    return database(left, spill, job.threads, 1 if last and job.memory >= ENOUGH else SHARE_OF_MEMORY, shared=shared)
 
 
 def lower_memory_limit(connection: duckdb.DuckDBPyConnection, job: Job, bytes_held: int) -> None:
@@ -120,12 +124,14 @@ def _left_at_the_end(job: Job) -> int:
 
 
 @contextmanager
-def database(memory: int, spill: Path, threads: int | None = None, share: int = SHARE_OF_MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
+def database(
+    memory: int, spill: Path, threads: int | None = None, share: int = SHARE_OF_MEMORY, *, shared: bool = False
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield an in-memory DuckDB with 1/``share`` of ``memory`` that spills; sanitise its disk errors.
 
     It takes at most one in ``share`` parts of ``memory`` bytes.
     """
-    settings: dict[str, str | bool | int | float | list[str]] = {
+    settings: Settings = {
         "memory_limit": f"{memory // share}B",
         # Spill is plain text and outlives SIGKILL; by default it would lie in the working directory, here the next run removes it.
         "temp_directory": str(spill),
@@ -137,7 +143,7 @@ def database(memory: int, spill: Path, threads: int | None = None, share: int = 
     }
     if threads:
         settings["threads"] = min(threads, THREADS_PER_CORE * len(os.sched_getaffinity(0)))
-    connection = duckdb.connect(config=settings)
+    connection = _connected(settings, shared)
     try:
         connection.execute("SET enable_progress_bar = false")
         # A source may have thousands of files, of which each statement would read the footers anew; a file that changes is read anew.
@@ -163,6 +169,34 @@ def database(memory: int, spill: Path, threads: int | None = None, share: int = 
         raise
     finally:
         connection.close()
+
+
+_KEPT: ContextVar[list[duckdb.DuckDBPyConnection] | None] = ContextVar("_KEPT", default=None)
+"""The database that is kept open, once somebody asked for it; None where none is kept."""
+
+
+@contextmanager
+def database_kept_open() -> Iterator[None]:
+    """Keep one database open for all calls within that ask for a ``shared`` one.
+
+    To open a database takes longer than to read a small file.
+    """
+    kept: list[duckdb.DuckDBPyConnection] = []
+    before = _KEPT.set(kept)
+    try:
+        yield
+    finally:
+        _KEPT.reset(before)
+        for one in kept:
+            one.close()
+
+
+def _connected(settings: Settings, shared: bool) -> duckdb.DuckDBPyConnection:
+    kept = _KEPT.get() if shared else None
+    if kept is None:
+        return duckdb.connect(config=settings)
+    kept.extend([] if kept else [duckdb.connect(config=settings)])
+    return kept[0].cursor()
 
 
 def interruptible(call: Callable[[], Any], cancel: Callable[[], None], *closing: ExitStack) -> Any:

@@ -14,6 +14,7 @@ import pytest
 from schemas.errors.base import SourceError, StorageError
 from schemas.job.job import load_job
 from tasks.source.csv_files import convert_csv, write_in_utf8
+from tasks.store.database import database_kept_open
 from tasks.store.store import Store
 from tests.jobs import write_job
 
@@ -137,3 +138,12 @@ def test_a_copy_that_cannot_be_written_is_no_fault_of_the_file(tmp_path: Path) -
     (tmp_path / "t.csv").write_text("q\n1\n", "utf-16")
     with pytest.raises(StorageError, match="nowhere"):
         write_in_utf8(tmp_path / "t.csv", "t.csv", "utf-16", tmp_path / "nowhere" / "copy.csv")
+
+
+def test_files_that_share_a_database_are_told_of_their_own_rows_alone(tmp_path: Path) -> None:
+    with database_kept_open():
+        assert converted(tmp_path / "1", "q,b\n1,2\n").to_pydict() == {"q": ["1"], "b": ["2"]}
+        for folder, rows, shown in (("2", "1\n2\n3,4\n", r"2 rows with too few fields \(rows 1, 2,"), ("3", "3,4\n5\n", r"\(row 2,")):
+            with pytest.raises(SourceError, match=shown):
+                converted(tmp_path / folder, "q,b\n" + rows)
+        assert converted(tmp_path / "4", "a,q\n1,2\n").to_pydict() == {"a": ["1"], "q": ["2"]}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from schemas.errors.base import StorageError
 from schemas.job.job import load_job
-from tasks.store.database import connect
+from tasks.store.database import connect, database_kept_open
 from tests.jobs import people, people_job
 
 LATE = "SELECT CASE WHEN row = 400000 THEN error('{}') ELSE row END FROM range(500000) AS rows(row)"
@@ -32,3 +33,19 @@ def test_what_is_lacking_while_rows_are_read_is_told(tmp_path: Path, said: str, 
 def test_errors_of_the_system_stay_what_they_are(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), connect(load_job(people_job(tmp_path, people(3))), tmp_path / "spill"):
         (tmp_path / "nowhere").read_bytes()
+
+
+def test_one_database_serves_all_who_share_it_and_nobody_else(tmp_path: Path) -> None:
+    job = load_job(people_job(tmp_path, people(3)))
+    with database_kept_open():
+        with connect(job, tmp_path / "spill", shared=True) as first:
+            first.execute("CREATE TABLE numbers AS SELECT 1 AS number")
+            first.execute("CREATE TEMP TABLE own AS SELECT 1 AS number")
+        with connect(job, tmp_path / "spill", shared=True) as second:
+            assert second.sql("FROM numbers").fetchall() == [(1,)]
+            with pytest.raises(duckdb.CatalogException, match="own"):
+                second.sql("FROM own")
+        with connect(job, tmp_path / "spill") as apart, pytest.raises(duckdb.CatalogException, match="numbers"):
+            apart.sql("FROM numbers")
+    with connect(job, tmp_path / "spill", shared=True) as later, pytest.raises(duckdb.CatalogException, match="numbers"):
+        later.sql("FROM numbers")
