@@ -372,7 +372,7 @@ def tree_table(qid: str, spec: TreeHierarchy, _folder: Path | None = None) -> La
 
     A group is its complete path. Two groups of one name would be published alike, so a name under two parents is refused.
     """
-    return checked_table(qid, "its tree", spec.routes())
+    return checked_table(qid, "its tree", spec.routes)
 
 
 def tree_levels(qid: str, domain: Domain, spec: TreeHierarchy, _folder: Path | None = None) -> DraftLevels:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import BeforeValidator, WithJsonSchema, model_validator
@@ -148,20 +149,21 @@ class TreeHierarchy(HierarchySpec):
     @model_validator(mode="after")
     def _null_is_a_leaf(self) -> Self:
         """Check that the value for nulls is a leaf of the tree."""
-        if self.nulls is not None and all(leaf != self.nulls for leaf, *_ in self.routes()):
+        if self.nulls is not None and all(leaf != self.nulls for leaf, *_ in self.routes):
             raise fault("nulls must be a leaf of the tree, so that nulls have a place among its groups")
         return self
 
-    def routes(self) -> list[Route]:
-        """Return one tuple per leaf in file order: the value, then its groups, finest first."""
-        return [(str(leaf), *groups) for leaf, groups in tree_ends(self.tree)]
+    @cached_property
+    def routes(self) -> list[list[str]]:
+        """One list per leaf in file order: the value, then its groups, finest first."""
+        return [[str(leaf), *groups] for leaf, groups in tree_ends(self.tree)]
 
     def canonical(self) -> dict[str, Any]:
         """Return the settings as JSON data: one list per leaf, in order.
 
         The order of leaves is part of the tree's meaning.
         """
-        return {"tree": [list(route) for route in self.routes()]} | ({} if self.nulls is None else {"nulls": self.nulls})
+        return {"tree": self.routes} | ({} if self.nulls is None else {"nulls": self.nulls})
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -
         folder: Where the job file lies; a CSV file is looked for from there.
     """
     if isinstance(spec, TreeHierarchy):
-        return list(spec.routes())
+        return [tuple(route) for route in spec.routes]
     path = str(spec.csv)
     try:
         with spec.text(folder) as file:
