@@ -6,6 +6,7 @@ Once the values of the source are counted, each way of publishing depends on the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -260,12 +261,15 @@ def _means(value_counts: CountedValues, least: int, k: int) -> PublishedValues:
         # Fewer people than a group has: nothing is published.
         return PublishedValues(values[:0], nothing[:0], values[:1], nothing[: len(values[:1])], nothing, nothing)
     starts = cut_groups(numbers, value_counts.records, value_counts.drawn, least)
-    exact = [Fraction(one) for one in values.to_pylist()]
+    exact = [one.as_integer_ratio() for one in values.to_pylist()]
     ends = np.append(starts[1:], len(values))
     means = []
     for first, after in zip(starts.tolist(), ends.tolist(), strict=True):
         held = value_counts.records[first:after].tolist()
-        means.append(float(sum(one * count for one, count in zip(exact[first:after], held, strict=True)) / sum(held)))
+        # Over one denominator: to add fractions takes as long as all else.
+        below = math.lcm(*(denominator for _, denominator in exact[first:after]))
+        total = sum(number * (below // own) * count for (number, own), count in zip(exact[first:after], held, strict=True))
+        means.append(float(Fraction(total, below * sum(held))))
     published = pa.array(means, pa.float64())
     if 0 < value_counts.nulls < k:
         # Nulls of so few would tell: the smallest group joins them.

@@ -12,15 +12,17 @@ The writer of releases puts records in order. Here a person's values are counted
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
+from numpy.typing import NDArray
 
 from core.recount.labels.value_scales import is_scale_type
 from core.recount.shared_ends import step_lines
@@ -28,6 +30,8 @@ from schemas.job.identifiers import OTHER, Publishing, Way
 
 SEPARATOR = "chr(31)"
 """What stands between the texts of several columns."""
+MOST_ERRORS = 4_000_000
+"""Errors of groups that are held at once, about."""
 
 
 def drawn_number_sql(names: Sequence[str], types: Sequence[pa.DataType]) -> str:
@@ -221,9 +225,7 @@ def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Va
     starts = [*_best_groups(counts, least), len(counts)]
     means = []
     for first, after in pairwise(starts):
-        held = counts[first:after]
-        records = sum(one.records for one in held)
-        means.append(float(sum(Fraction(one.value) * one.records for one in held) / records))
+        means.append(_mean(counts[first:after]))
     published: list[Any] = []
     error: list[float] = []
     people = [sum(one.drawn for one in counts[first:after]) for first, after in pairwise(starts)]
@@ -236,32 +238,60 @@ def _grouped(counts: Sequence[ValueCount], nulls: int, least: int, k: int) -> Va
     return ValuePublication([*published, None], [True] * len(counts) + [False], [*error, 0.0])
 
 
+def _mean(counts: Sequence[ValueCount]) -> float:
+    """Return the mean of the records' values, exact until it is rounded at the end."""
+    ratios = [one.value.as_integer_ratio() for one in counts]
+    # One denominator for all: sums of fractions look for common divisors at every step.
+    whole = math.lcm(*(denominator for _, denominator in ratios))
+    total = sum(above * (whole // below) * one.records for (above, below), one in zip(ratios, counts, strict=True))
+    return float(Fraction(total, whole * sum(one.records for one in counts)))
+
+
 def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
     """Return the first positions of the groups of values with the least squared error.
 
     The search goes from the first value on, and for each group from its last value back.
     """
-    before = [0, *accumulate(one.drawn for one in counts)]
-    numbers = [float(one.value) for one in counts]
-    best: list[tuple[float, int]] = [(0.0, -1)]
-    for end in range(1, len(counts) + 1):
-        found = (float("inf"), -1)
-        weight = mean = error = 0.0
-        most = 0
-        for first in range(end - 1, -1, -1):
-            one = counts[first]
-            weight += one.records
-            apart = numbers[first] - mean
-            mean += apart * one.records / weight
-            error += apart * (numbers[first] - mean) * one.records
-            held, most = before[end] - before[first], max(most, one.drawn)
-            if held >= least and best[first][0] + error < found[0]:
-                found = best[first][0] + error, first
-            if held >= 2 * least + most:
-                break
-        best.append(found)
+    numbers, records = np.array([float(one.value) for one in counts]), np.array([float(one.records) for one in counts])
+    drawn = np.array([one.drawn for one in counts])
+    best, start = np.full(len(counts) + 1, np.inf), np.full(len(counts) + 1, -1)
+    best[0] = 0.0
+    together = max(1, MOST_ERRORS // (2 * least + 1))
+    for begin in range(0, len(counts), together):
+        lasts = np.arange(begin, min(begin + together, len(counts)))
+        for last, errors in enumerate(_errors_of_groups(numbers, records, drawn, lasts, least), begin):
+            # The last group begins so many values before the last one: none, one and so on.
+            reached = min(last + 1, len(errors))
+            sums = best[last + 1 - reached : last + 1][::-1] + errors[:reached]
+            back = int(sums.argmin())
+            if sums[back] < np.inf:
+                best[last + 1], start[last + 1] = sums[back], last - back
     starts, end = list[int](), len(counts)
     while end > 0:
-        end = best[end][1]
+        end = int(start[end])
         starts.append(end)
     return starts[::-1]
+
+
+def _errors_of_groups(
+    numbers: NDArray[np.float64], records: NDArray[np.float64], drawn: NDArray[np.int64], lasts: NDArray[np.int64], least: int
+) -> NDArray[np.float64]:
+    """Return the squared errors of groups, by last value and number of values before it.
+
+    The shape is (lasts, most values before a last one). The error is infinite for groups of fewer than ``least`` people, and for those that are better as two.
+    """
+    weight, mean, error = np.zeros((3, len(lasts)))
+    held, most = np.zeros((2, len(lasts)), np.int64)
+    goes_on, made = np.ones(len(lasts), np.bool_), list[NDArray[np.float64]]()
+    with np.errstate(over="ignore", invalid="ignore"):
+        while (goes_on := goes_on & (len(made) <= lasts)).any():
+            first = (lasts - len(made)).clip(0)
+            weight += records[first]
+            apart = numbers[first] - mean
+            mean += apart * records[first] / weight
+            error += apart * (numbers[first] - mean) * records[first]
+            held += drawn[first]
+            most = np.maximum(most, drawn[first])
+            made.append(np.where(goes_on & (held >= least) & ~np.isnan(error), error, np.inf))
+            goes_on = goes_on & (held < 2 * least + most)
+    return np.stack(made, axis=1)

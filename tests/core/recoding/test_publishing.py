@@ -16,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.formats.published import read_published_values
-from core.recoding.publishing import cut_groups, is_number, published_values
-from core.recount.labels.published_values import as_column, plain_values, publication_of
+from core.recoding.publishing import CountedValues, cut_groups, is_number, published_values
+from core.recount.labels.published_values import ValueCount, as_column, plain_values, publication_of
 from schemas.job.identifiers import Publishing, Way
 from tests.core.recoding.held_values import fewest_sharing, held_values, is_value
 
@@ -159,6 +159,17 @@ def test_groups_have_the_least_error_of_all(data: st.DataObject) -> None:
     parts = [np.repeat(exact[first:after], records[first:after]) for first, after in pairwise(cuts)]
     assert all(sum(people[first:after]) >= least for first, after in pairwise(cuts))
     assert sum(((part - part.mean()) ** 2).sum() for part in parts) == pytest.approx(least_error(exact, records, people, least))
+
+
+@pytest.mark.parametrize(("values", "least"), [(400, 2), (400, 7), (2500, 1000)])
+def test_the_recount_finds_the_groups_of_many_values_that_the_writer_finds(values: int, least: int) -> None:
+    random = np.random.default_rng(values + least)
+    numbers = np.sort(random.choice(10**6, values, replace=False)) / 8
+    drawn, records = random.integers(0, 5, values), random.integers(1, 9, values)
+    written = published_values(CountedValues(pa.array(numbers), drawn, drawn, records, 0, 0), Publishing(microaggregate=least), 1)
+    counts = [ValueCount(*one) for one in zip(numbers.tolist(), drawn.tolist(), drawn.tolist(), records.tolist(), strict=True)]
+    recounted = publication_of(counts, 0, 0, pa.float64(), Publishing(microaggregate=least), 1)
+    assert [*written.apply(pa.array(numbers)).to_pylist(), None] == recounted.published
 
 
 def test_means_keep_the_sum() -> None:
