@@ -105,7 +105,7 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
         shown.add_row(Text(one.profile.name), f"{asked}{ROLES[one.role]}{publish}", one.reason, *shares)
     console = Screen(highlight=False)
     console.print(shown)
-    if (among := counted_among(drafted.exposed, drafted.unit, drafted.records)) != f"all {drafted.unit}s":
+    if (among := counted_among(drafted.exposed, drafted.unit, drafted.records, has_more=drafted.has_more)) != f"all {drafted.unit}s":
         console.print(Text(f"\nalone, with others: of {among}."))
     for number, question in enumerate(drafted.questions, 1):
         answer = "Accepted" if accept else "Meanwhile, and safest"

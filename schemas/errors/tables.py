@@ -268,7 +268,7 @@ class FileError(SourceError):
         """Draft does not fit the memory that all drafts have."""
         return cls(
             f"A draft counts the values of up to {records:,} records in 1 GB of memory, which does not suffice here. "
-            "Draft the job from a file of fewer records or without the long texts, then name all files and columns in it."
+            "Draft the job from a file of fewer records, of fewer columns, or without long texts, then name all files and columns in it."
         )
 
     @classmethod

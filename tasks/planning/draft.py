@@ -37,7 +37,7 @@ from tasks.planning.evidence import (
     with_value_patterns,
 )
 from tasks.planning.listed_hierarchies import with_drafted_hierarchies
-from tasks.planning.open_sources import OpenSource, SourceOptions, job_name, open_for_draft, profile_source
+from tasks.planning.open_sources import OpenSource, SourceOptions, SourceProfile, job_name, open_for_draft, profile_source
 from tasks.planning.pilot_runs import best_draft, typed_column_sql
 from tasks.source.published_columns import count_values, make_number_table, make_value_table
 from tasks.store.database import quote
@@ -81,6 +81,7 @@ class DraftedJob(NamedTuple):
         proposals: What is proposed for each column, in the order of the source.
         questions: Questions that the user can answer and the data cannot.
         records: How many were looked at.
+        has_more: Whether the source has more.
         gcp: What it would lose, tried on a sample; None where it could not be tried.
         hierarchy_files: Files of hierarchies that were written.
         exposed: What the columns that are published give away.
@@ -92,6 +93,7 @@ class DraftedJob(NamedTuple):
     proposals: tuple[Proposal, ...]
     questions: tuple[Question, ...]
     records: int
+    has_more: bool
     gcp: float | None
     hierarchy_files: tuple[Path, ...]
     exposed: Exposures
@@ -114,8 +116,8 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
     with open_for_draft(given, out) as front:
-        columns, records = profile_source(front)
-        proposals = [propose_role(column) for column in with_value_patterns(front.connection, columns)]
+        found = profile_source(front)
+        proposals = [propose_role(column) for column in with_value_patterns(front.connection, found.columns)]
         choice = _person(front.connection, proposals)
         person = choice.person
         if person:
@@ -129,10 +131,12 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
             proposals = with_guessed_quasi_identifiers(proposals, values)
         proposals, ladders = with_drafted_hierarchies(front, proposals, out)
         sampled = draw_sample(front.connection, person.profile.name if person else None)
-        decided, text, gcp, exposed, questions = _tried(front, proposals, choice, records, sampled, out, accept=accept)
+        decided, text, gcp, exposed, questions = _tried(front, proposals, choice, found, sampled, out, accept=accept)
     write_atomically(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
     unit = "person" if person else "record"
-    return DraftedJob(decided.proposals, questions, records, gcp, tuple(ladders), exposed, unit, decided.promises, decided.obstacle)
+    return DraftedJob(
+        decided.proposals, questions, found.records, found.has_more, gcp, tuple(ladders), exposed, unit, decided.promises, decided.obstacle
+    )
 
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> PersonChoice:
@@ -202,7 +206,7 @@ def _rank(one: Proposal) -> tuple[bool, int, float]:
 
 
 def _tried(
-    front: OpenSource, proposals: Sequence[Proposal], choice: PersonChoice, records: int, sampled: int, out: Path, *, accept: bool
+    front: OpenSource, proposals: Sequence[Proposal], choice: PersonChoice, found: SourceProfile, sampled: int, out: Path, *, accept: bool
 ) -> tuple[DraftContents, str, float | None, Exposures, tuple[Question, ...]]:
     """Try the proposals on a sample; return what the draft says, its text, loss, exposure and questions."""
     ranked = sorted((one for one in proposals if one.role == "quasi_identifier"), key=_rank)
@@ -223,7 +227,7 @@ def _tried(
     def decided(taken: Sequence[Proposal]) -> DraftContents:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
         return DraftContents(
-            job_name(out), front.source, front.texts, records, sampled, tuple(mine), person, k=k,
+            job_name(out), front.source, front.texts, found.records, found.has_more, sampled, tuple(mine), person, k=k,
             values_kept=guarded_columns(mine, values_kept),
             accept=accept,
         )  # fmt: skip
@@ -236,7 +240,7 @@ def _tried(
     known = [one.profile.name for one in final.proposals if one.role == "quasi_identifier"]
     published = [one.profile.name for one in final.proposals if one.publish_setting or one.role == "quasi_identifier"]
     others = {name: [other for other in known if other != name] for name in published}
-    exposed = columns_exposures(front.connection, others, person.profile.name if person else None, records)
+    exposed = columns_exposures(front.connection, others, person.profile.name if person else None, found.records)
     questions = (*person_question(choice), *questions_of(final.proposals))
     written = partial(job_text, final, out, exposed=exposed, questions=questions)
     return final, written(method=trial.method, figures=trial.figures), trial.gcp, exposed, questions

@@ -16,7 +16,6 @@ from core.formats.person_proposals import PersonChoice
 from core.formats.proposals import ColumnProfile, Proposal
 from schemas.errors.base import counted
 from tasks.planning.evidence import ExposedPeople, Exposures
-from tasks.planning.profiles import MOST_RECORDS
 
 WORDING: Mapping[proposed.Question, tuple[str, str]] = {
     "names": ("Do these name or number one person each?", "yes, so they are not published"),
@@ -97,6 +96,7 @@ class DraftContents(NamedTuple):
         source: What it says under ``source``, but for types.
         texts: Whether it has to give types.
         records: How many were read; the exposure is of ``sampled`` of them.
+        has_more: Whether the source has more.
         proposals: For all columns.
         person: The column that says whose a record is, if any does.
         k: The least number that share a combination.
@@ -108,6 +108,7 @@ class DraftContents(NamedTuple):
     source: Mapping[str, Any]
     texts: bool
     records: int
+    has_more: bool
     sampled: int
     proposals: tuple[Proposal, ...]
     person: Proposal | None
@@ -163,7 +164,7 @@ def job_text(
         figures: What each method that was tried loses on a sample.
         exposed: What the columns that are published give away.
     """
-    looked = counted(decided.records, "record") + (" at the front" if decided.records == MOST_RECORDS else "")
+    looked = counted(decided.records, "record") + (" at the front" if decided.has_more else "")
     away = exposed.columns if exposed else {}
     parts = [
         f"# A first job, drafted from {counted(len(decided.proposals), 'column')} and {looked}.",
@@ -281,22 +282,24 @@ def _why(one: Proposal, exposed: Mapping[str, ExposedPeople], decided: DraftCont
     return "".join(one if one.isprintable() else " " for one in "; ".join(part for part in parts if part))
 
 
-def counted_among(exposed: Exposures, unit: str, records: int) -> str:
+def counted_among(exposed: Exposures, unit: str, records: int, *, has_more: bool) -> str:
     """Return a phrase on whom shares of unique people were counted among: all, the first, or a sample.
 
     Args:
         unit: What k counts, a record or a person.
+        records: How many were looked at.
+        has_more: Whether the source has more.
     """
     if exposed.sampled:
         return f"a sample of {counted(exposed.people, unit)}"
-    return f"the first {records:,} records" if records == MOST_RECORDS else f"all {unit}s"
+    return f"the first {records:,} records" if has_more else f"all {unit}s"
 
 
 def _shares(exposed: Exposures, decided: DraftContents) -> list[str]:
     """Return the comment lines that say what the shares behind columns are of."""
-    unit = "person" if decided.person else "record"
+    among = counted_among(exposed, "person" if decided.person else "record", decided.records, has_more=decided.has_more)
     return [
-        f"# Percentages are of {counted_among(exposed, unit, decided.records)}: those unique by a column alone, by it with the other",
+        f"# Percentages are of {among}: those unique by a column alone, by it with the other",
         "# quasi-identifiers, and by the others without it.",
     ]
 

@@ -31,9 +31,12 @@ def with_value_patterns(connection: duckdb.DuckDBPyConnection, columns: Sequence
     Args:
         connection: Has the view ``source``.
     """
-    # On one thread, because which records come first would else be a matter of chance.
+    # On one thread, because which records come first would else be a matter of chance. One thread keeps their order, and told to keep it
+    # DuckDB holds all records below a LIMIT in memory.
     connection.execute("SET threads = 1")
+    connection.execute("SET preserve_insertion_order = false")
     connection.execute(f"CREATE TEMP TABLE evidence AS FROM source USING SAMPLE reservoir({SAMPLE_RECORDS} ROWS) REPEATABLE (2)")
+    connection.execute("RESET preserve_insertion_order")
     connection.execute("RESET threads")
     return tuple(_looked_at(connection, column) for column in columns)
 

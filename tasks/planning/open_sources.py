@@ -25,7 +25,7 @@ from schemas.job.formats import FORMATS, SourceFormat, format_of_connection, for
 from schemas.job.job import Job, load_job
 from schemas.job.source import is_address, suffix
 from schemas.reading.regular_files import given_job
-from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns, read_format, source_files
+from tasks.planning.profiles import MOST_CELLS, MOST_RECORDS, planning_connection, profile_columns, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample, unfit_columns
 from tasks.source.extracts import fixed_extract
 from tasks.source.listing import is_hidden
@@ -123,8 +123,16 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
         ending.close()
 
 
-def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
-    """Return each column's profile and the number of records; raise for files that a run would refuse."""
+class SourceProfile(NamedTuple):
+    """Profiles of a source's columns, the number of records counted, and whether it has more."""
+
+    columns: tuple[ColumnProfile, ...]
+    records: int
+    has_more: bool
+
+
+def profile_source(front: OpenSource) -> SourceProfile:
+    """Return the profile of a source's first records, or of all; raise for files that a run would refuse."""
     unfit: dict[str, str] = {}
     for schema in front.schemas.values():
         check_column_names(schema.names)
@@ -132,14 +140,15 @@ def profile_source(front: OpenSource) -> tuple[tuple[ColumnProfile, ...], int]:
             raise ValuesError.no_names(nameless)
         unfit |= unfit_columns(schema)
     check_same_columns(list(front.schemas), list(front.schemas.values()))
-    # DuckDB holds all records below a LIMIT in memory, so that there is none where it takes nothing away.
     [(many,)] = front.connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM everything LIMIT {MOST_RECORDS + 1})").fetchall()
-    if many <= MOST_RECORDS:
-        front.connection.execute("CREATE OR REPLACE TEMP VIEW source AS FROM everything")
+    width = len(front.connection.execute("DESCRIBE everything").fetchall())
+    # DuckDB holds all records below a LIMIT in memory, so that there is none where it takes nothing away.
+    limit = f" LIMIT {min(MOST_RECORDS, max(MOST_CELLS // max(width, 1), 1))}" if many > MOST_RECORDS else ""
+    front.connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS FROM everything{limit}")
     columns, records = profile_columns(front.connection, all_are_texts=front.texts, unfit=unfit)
     if not records:
         raise SourceError.empty(len(front.files))
-    return tuple(replace(one, zoned=one.name in front.zoned) for one in columns), records
+    return SourceProfile(tuple(replace(one, zoned=one.name in front.zoned) for one in columns), records, many > MOST_RECORDS)
 
 
 def _explained(sample: Sample) -> SkaldError | None:

@@ -20,6 +20,8 @@ from tasks.store.database import quote
 NOT_FINITE = "others may know it, and it holds NaN or infinity, which no bin does; it can be published, by {publish: shared}"
 MOST_RECORDS = 1_000_000
 """Records that are looked at."""
+MOST_CELLS = 25_000_000
+"""Values that are looked at of a table that has more records: of 500 columns the first fifty thousand records."""
 AT_A_TIME = 20
 """Columns that are counted at a time: exact quantiles hold all their numbers in memory."""
 FIRST = 2_000

@@ -187,7 +187,7 @@ def draft_tables(folders: Sequence[Path], out: Path, *, accept: bool = False) ->
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
     with open_for_draft(SourceOptions((str(folder),)), out) as front:
-        columns, rows = profile_source(front)
+        columns, rows, _ = profile_source(front)
         proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in columns], out)
         types = {one.profile.name: type_of_texts(one.profile) for one in proposals if one.profile.kind != "text"} if front.texts else {}
         paths = front.source["path"]

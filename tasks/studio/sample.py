@@ -29,13 +29,11 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.reading.typed_texts import standard_sql
 from tasks.planning.open_sources import read_like_a_run
-from tasks.planning.profiles import MOST_RECORDS, planning_connection, profile_columns
+from tasks.planning.profiles import MOST_CELLS, MOST_RECORDS, planning_connection, profile_columns
 from tasks.planning.samples import Sample, files_in_utf8, parquet_sample
 from tasks.store.database import literal, quote
 
 MOST_PEOPLE = 20_000
-MOST_CELLS = 25_000_000
-"""Values that are looked at: of a table of 500 columns the first fifty thousand records."""
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestamptz": "TIMESTAMPTZ"}
 
 

@@ -278,7 +278,8 @@ def _errors_of_groups(
 ) -> NDArray[np.float64]:
     """Return the squared errors of groups, by last value and number of values before it.
 
-    The shape is (lasts, most values before a last one). The error is infinite for groups of fewer than ``least`` people, and for those that are better as two.
+    The shape is (lasts, most values before a last one). The error is infinite for groups of fewer than ``least`` people, and for those
+    that are better as two.
     """
     weight, mean, error = np.zeros((3, len(lasts)))
     held, most = np.zeros((2, len(lasts)), np.int64)

@@ -33,7 +33,7 @@ def drafted(folder: Path, values: list[str], counts: list[int]) -> Proposal:
     towns = [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
     pq.write_table(pa.table({"town": towns}), folder / "people.parquet")
     with open_for_draft(SourceOptions((str(folder / "people.parquet"),)), folder / "job.yaml") as front:
-        [profile], _ = profile_source(front)
+        [profile], *_ = profile_source(front)
         [proposal], _ = with_drafted_hierarchies(front, [propose_role(profile)], folder / "job.yaml")
     return proposal
 

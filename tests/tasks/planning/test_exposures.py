@@ -95,14 +95,15 @@ def test_a_sample_is_counted_and_named_where_all_records_would_take_long() -> No
 
 
 @pytest.mark.parametrize(
-    ("people", "sampled", "unit", "records", "words"),
+    ("people", "sampled", "unit", "records", "has_more", "words"),
     [
-        (900, False, "record", 900, "all records"), (300, False, "person", 900, "all persons"),
-        (20_000, True, "record", 90_000, "a sample of 20,000 records"),
-        (20_000, True, "person", MOST_RECORDS, "a sample of 20,000 persons"),
-        (MOST_RECORDS, False, "record", MOST_RECORDS, "the first 1,000,000 records"),
-        (300_000, False, "person", MOST_RECORDS, "the first 1,000,000 records"),
+        (900, False, "record", 900, False, "all records"), (300, False, "person", 900, False, "all persons"),
+        (20_000, True, "record", 90_000, False, "a sample of 20,000 records"),
+        (20_000, True, "person", MOST_RECORDS, True, "a sample of 20,000 persons"),
+        (MOST_RECORDS, False, "record", MOST_RECORDS, False, "all records"),
+        (MOST_RECORDS, False, "record", MOST_RECORDS, True, "the first 1,000,000 records"),
+        (300_000, False, "person", 900_000, True, "the first 900,000 records"),
     ],
 )  # fmt: skip
-def test_a_draft_says_among_whom_it_counted(people: int, sampled: bool, unit: str, records: int, words: str) -> None:
-    assert counted_among(Exposures({}, people, sampled), unit, records) == words
+def test_a_draft_says_among_whom_it_counted(people: int, sampled: bool, unit: str, records: int, has_more: bool, words: str) -> None:
+    assert counted_among(Exposures({}, people, sampled), unit, records, has_more=has_more) == words

@@ -48,11 +48,14 @@ def test_a_reading_is_decided_by_all_records_and_not_by_the_first() -> None:
     assert kinds == {"whole": "integer", "later": "double", "text": "text", "late": "date", "empty": "text"}
 
 
-@pytest.mark.parametrize("most", [10, 40, 41])
-def test_records_beyond_the_first_are_left_out_and_all_others_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    pq.write_table(pa.table({"age": range(40)}), tmp_path / "in.parquet")
+@pytest.mark.parametrize(("most", "cells", "looked"), [(10, 20, 10), (10, 14, 7), (40, 14, 40), (41, 14, 40)])
+def test_records_beyond_the_first_are_left_out_and_all_others_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, cells: int, looked: int
+) -> None:
+    pq.write_table(pa.table({"age": range(40), "weight": range(40)}), tmp_path / "in.parquet")
     monkeypatch.setattr(open_sources, "MOST_RECORDS", most)
+    monkeypatch.setattr(open_sources, "MOST_CELLS", cells)
     with open_for_draft(SourceOptions((str(tmp_path / "in.parquet"),)), tmp_path / "job.yaml") as front:
-        assert profile_source(front)[1] == min(most, 40)
+        assert profile_source(front)[1:] == (looked, most < 40)
         [(sql,)] = front.connection.execute("SELECT sql FROM duckdb_views() WHERE view_name = 'source'").fetchall()
     assert ("LIMIT" in sql) == (most < 40)

@@ -161,7 +161,7 @@ def test_columns_of_dates_are_dates_to_the_draft_and_to_a_run(tmp_path: Path, fo
     texts = [(few if number % 10 == 0 else form).format(d=day.day, m=day.month, y=day.year) for number, day in enumerate(DAYS)]
     (tmp_path / "people.csv").write_text("\n".join(["dob,note", *(f"{text}," for text in texts)]))
     with open_for_draft(SourceOptions((str(tmp_path / "people.csv"),)), tmp_path / "job.yaml") as front:
-        [dob, note], _ = profile_source(front)
+        [dob, note], *_ = profile_source(front)
         assert (dob.kind, note.kind, front.source.get("dates")) == ("date", "text", dates)
         days = front.connection.execute("SELECT dob FROM everything").fetchall()
         read = typed_sql("dob", "date", Spelling(dates=front.source.get("dates", ISO)))
@@ -182,7 +182,7 @@ def test_columns_of_dates_are_dates_to_the_draft_and_to_a_run(tmp_path: Path, fo
 def test_moments_are_of_a_type_that_a_run_reads(tmp_path: Path, texts: list[str], kind: str, zoned: bool) -> None:
     (tmp_path / "people.csv").write_text("\n".join(["seen,note", *(f"{text},x" for text in texts)]))
     with open_for_draft(SourceOptions((str(tmp_path / "people.csv"),)), tmp_path / "job.yaml") as front:
-        [seen, _], _ = profile_source(front)
+        [seen, _], *_ = profile_source(front)
         assert (seen.kind, seen.zoned) == (kind, zoned)
         front.connection.execute("SET TimeZone = 'UTC'")
         run = f"SELECT {typed_sql('seen', type_of_texts(seen))} FROM read_csv('{tmp_path / 'people.csv'}', all_varchar = true)"
