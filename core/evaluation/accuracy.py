@@ -168,6 +168,21 @@ def draw_counts(numbers: Sequence[int], weights: Sequence[NDArray[np.int64]], wi
     return drawn
 
 
+def exact_counts(queries: Sequence[CountQuery], codes: Codes) -> Floats:
+    """Return the number of records that each query selects, shape (queries,).
+
+    Args:
+        codes: By QID, shape (records,): the code of each record's value.
+    """
+    found = np.empty(len(queries))
+    for place, query in enumerate(queries):
+        inside = np.ones(len(codes[0]), np.bool_)
+        for part in query:
+            inside &= (codes[part.attribute] >= part.first) & (codes[part.attribute] <= part.last)
+        found[place] = np.count_nonzero(inside)
+    return found
+
+
 def estimated_counts(queries: Sequence[CountQuery], codes: Codes, meanings: Sequence[Meaning]) -> Floats:
     """Return the estimated count of records for each query, shape (queries,).
 
@@ -181,8 +196,7 @@ def estimated_counts(queries: Sequence[CountQuery], codes: Codes, meanings: Sequ
     for place, query in enumerate(queries):
         inside = np.ones(len(codes[0]))
         for part in query:
-            meaning = meanings[part.attribute]
-            inside *= meaning.share_of_chosen(part.chosen(meaning.size))[codes[part.attribute]]
+            inside *= meanings[part.attribute].share_of_range(part.first, part.last)[codes[part.attribute]]
         found[place] = inside.sum()
     return found
 

@@ -61,20 +61,18 @@ class Meaning:
         """
         return np.bincount(self.labels, weights=numbers[self.codes]) / self.members
 
-    def share_of_chosen(self, chosen: Floats) -> Floats:
-        """Return the share of each label's codes that are chosen: ``share`` of zeros and ones, by fewer sums.
-
-        Sums up to each code are made once, so that a range costs two look-ups and not one for each of its codes.
-        """
-        first, last = self.runs
-        sums = np.concatenate([[0.0], np.cumsum(chosen)])
-        return np.bincount(self.labels[first], weights=sums[self.codes[last] + 1] - sums[self.codes[first]]) / self.members
+    def share_of_range(self, first: int, last: int) -> Floats:
+        """Return the share of each label's codes that lie in the range ``first … last``, shape (labels,)."""
+        labels, from_codes, to_codes = self._runs
+        inside = np.minimum(to_codes, last) - np.maximum(from_codes, first) + 1
+        return np.bincount(labels, weights=np.maximum(inside, 0)) / self.members
 
     @cached_property
-    def runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last pair of each run of one label and consecutive codes, two arrays of shape (runs,)."""
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Label, first and last code of each run of one label and consecutive codes, three arrays of shape (runs,)."""
         breaks = np.flatnonzero((np.diff(self.codes) != 1) | (np.diff(self.labels) != 0))
-        return np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(self.codes) - 1]])
+        first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(self.codes) - 1]])
+        return self.labels[first], self.codes[first], self.codes[last]
 
     def spread(self, counts: NDArray[np.int64]) -> Floats:
         """Spread the record counts of labels evenly over their codes, from shape (labels,) to (size,)."""
@@ -259,8 +257,9 @@ class Predicate(NamedTuple):
 
     def chosen(self, size: int) -> Floats:
         """Return 1 for the codes that the condition selects and 0 for others, shape (size,)."""
-        codes = np.arange(size)
-        return ((codes >= self.first) & (codes <= self.last)).astype(np.float64)
+        chosen = np.zeros(size)
+        chosen[self.first : self.last + 1] = 1.0
+        return chosen
 
 
 Query = tuple[Predicate, Predicate]

@@ -20,6 +20,7 @@ from core.evaluation.accuracy import (
     cramers_v_of_pairs,
     draw_counts,
     estimated_counts,
+    exact_counts,
     features_of,
     majority_share,
 )
@@ -279,12 +280,12 @@ def _count_errors(qids: Sequence[Attribute], drawn: tuple[Drawn, Drawn], asked: 
     numbers = [place for place, one in enumerate(qids) if as_numbers(one.domain.values) is not None]
     counts = draw_counts(numbers, [one.weights for one in qids], width, queries, seed)
     there, published = drawn
-    exact, meanings = [exact_meaning(one.domain.size) for one in qids], [one.meaning for one in qids]
+    meanings = [one.meaning for one in qids]
     true, estimated, released = np.zeros(queries), np.zeros(queries), int(qids[0].counts.sum())
     for first in range(0, queries, TOGETHER):
         some = slice(first, first + TOGETHER)
         advance(f"counts over {width}", first, queries)
-        true[some] = estimated_counts(counts[some], there.codes, exact) * (records / len(there.folds))
+        true[some] = exact_counts(counts[some], there.codes) * (records / len(there.folds))
         estimated[some] = estimated_counts(counts[some], published.codes, meanings) * (released / len(published.folds))
     advance(f"counts over {width}", queries, queries)
     return _errors(true, estimated, records, seed)
@@ -312,9 +313,9 @@ def _query_errors(bench: UtilityComparison, attributes: Sequence[Attribute], que
     for place, (first, second) in enumerate(drawn):
         there, published = tables[first.attribute, second.attribute]
         one, other = attributes[first.attribute], attributes[second.attribute]
-        chosen, also = first.chosen(one.domain.size), second.chosen(other.domain.size)
-        true[place] = there.total(chosen, also)
-        estimated[place] = published.total(one.meaning.share_of_chosen(chosen), other.meaning.share_of_chosen(also))
+        true[place] = there.total(first.chosen(one.domain.size), second.chosen(other.domain.size))
+        shares = one.meaning.share_of_range(first.first, first.last), other.meaning.share_of_range(second.first, second.last)
+        estimated[place] = published.total(*shares)
         if not (place + 1) % TOGETHER or place + 1 == queries:
             advance("count queries", place + 1, queries)
     return _errors(true, estimated, int(attributes[0].weights.sum()), seed)

@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
-from core.evaluation.accuracy import BANDS, band_shares, bands_of, cramers_v_of_pairs, draw_counts, estimated_counts, features_of
-from core.evaluation.utility import Meaning, exact_meaning
+from core.evaluation.accuracy import (
+    BANDS,
+    band_shares,
+    bands_of,
+    cramers_v_of_pairs,
+    draw_counts,
+    estimated_counts,
+    exact_counts,
+    features_of,
+)
+from core.evaluation.utility import Meaning, Predicate, exact_meaning
 from tests.laws import tried
 
 
@@ -41,11 +50,19 @@ def test_a_record_counts_by_the_share_of_what_it_may_be(
 
 
 @tried(30)
-@given(labelled(), st.sets(st.integers(0, 5)))
-def test_a_share_of_what_is_chosen_is_the_same_by_sums_and_by_sets(made: tuple[Meaning, list[set[int]]], chosen: set[int]) -> None:
+@given(labelled(), st.integers(0, 5), st.integers(0, 5))
+def test_a_share_of_a_range_is_the_same_by_runs_and_by_sets(made: tuple[Meaning, list[set[int]]], one_end: int, other_end: int) -> None:
     meaning, sets = made
-    which = np.array([float(code in chosen) for code in range(6)])
-    assert meaning.share_of_chosen(which).tolist() == meaning.share(which).tolist() == [len(one & chosen) / len(one) for one in sets]
+    first, last = sorted((one_end, other_end))
+    expected = [len(one & set(range(first, last + 1))) / len(one) for one in sets]
+    assert meaning.share_of_range(first, last).tolist() == meaning.share(Predicate(0, first, last).chosen(6)).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=9))
+def test_records_that_are_counted_exactly_are_those_that_values_alone_stand_for(rows: list[tuple[int, int]]) -> None:
+    codes = [np.array(column) for column in zip(*rows, strict=True)]
+    queries = draw_counts([0], [np.arange(1, 7), np.array([5, 0, 0, 1, 1, 0])], 2, 20, 3)
+    assert exact_counts(queries, codes).tolist() == estimated_counts(queries, codes, [exact_meaning(6)] * 2).tolist()
 
 
 def test_what_is_withheld_hangs_together_with_nothing() -> None:
