@@ -150,7 +150,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     republished = tuple(sorted(map(columns.index, apart.intersection(columns))))
     kinds = ("untreated", *["published"] * (ways is not None))
     by_column = tuple(f"{kind}_{number}" for number in range(entry.by_column if common else 0) for kind in kinds)
-    digests = arranged, by_column, _apart(own, by, arranged)
+    digests = arranged, by_column, _apart(known, by, arranged)
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), *digests)
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), *digests)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
@@ -192,10 +192,14 @@ def _arranged(known: KnownRecords, entry: Entry, own: DigestedColumns, other: Di
     return (ARRANGED_VALUES,)
 
 
-def _apart(own: DigestedColumns, by: DigestedColumns, arranged: Sequence[str]) -> tuple[str, ...]:
-    """Return the digests of how single columns stand, published by both, that tell kinds of changes apart."""
-    kinds, published = (WITHOUT, *(LABELLED, SOURCED) * (ARRANGED in arranged)), {*own.untreated, *own.values}
-    return tuple(f"{kind}_{number}" for kind in kinds for number, name in enumerate(by.shown) if name in published)
+def _apart(known: KnownRecords, by: DigestedColumns, arranged: Sequence[str]) -> tuple[str, ...]:
+    """Return the digests of how columns stand, published by both, that tell kinds of changes apart."""
+    own, kinds = known.digested, (WITHOUT, *(LABELLED, SOURCED) * (ARRANGED in arranged))
+    here = {number for number, name in enumerate(by.shown) if name in {*own.untreated, *own.values}}
+    paired = known.paired_columns(by.shown) if arranged else {}
+    single = (f"{kind}_{number}" for kind in kinds for number in sorted(here))
+    # The last ones are those that count as one where there are too many kinds.
+    return (*single, *(name for name, numbers in paired.items() if here.issuperset(numbers)))
 
 
 @returning_reason

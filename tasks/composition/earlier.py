@@ -103,6 +103,10 @@ class KnownRecords:
         """Return the type family of each column's values as they are published."""
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
+    def paired_columns(self, shown: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the digests of one or two columns of rows below persons, by name, with their numbers among these columns."""
+        return {}
+
     def compute_sketches(self) -> None:
         """Compute and cache the sketches by which later releases match this source; skip a scratch job."""
         if not self.run.job.is_scratch:

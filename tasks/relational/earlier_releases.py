@@ -38,6 +38,7 @@ from tasks.relational.contents import (
     ByColumns,
     NumberedHistories,
     PersonDigestTables,
+    paired_columns,
     write_digests,
 )
 from tasks.relational.making.writing import ReleasedTables
@@ -157,6 +158,10 @@ class ComparablePersons(KnownRecords):
     def digested(self) -> DigestedColumns:
         """Return the columns whose digests this release keeps, singly and joined over tables."""
         return super().digested.arranged()
+
+    def paired_columns(self, shown: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the digests of one or two columns of rows below persons, by name, with their numbers among these columns."""
+        return paired_columns(self.rows, shown)
 
     def parts(self, columns: DigestedColumns) -> Sequence[KeptRecords]:
         """Return one part of the persons' histories and digests; raise ``UnmeasuredError`` if incomparable."""
