@@ -147,6 +147,19 @@ class ComparablePersons(KnownRecords):
             return FEW_ROWS
         return "" if given.job.tables[given.job.tree.unit].key else NO_KEY
 
+    @property
+    def tables_below(self) -> tuple[str, ...]:
+        """The names of all tables but the unit."""
+        job = self.rows.given.job
+        return tuple(name for name in job.tables if name != job.tree.unit)
+
+    @property
+    def person_names(self) -> tuple[Columns, ...]:
+        """Return the columns of the unit's key and those by which tables refer to it, each with its kind; empty without a key."""
+        job, kinds = self.rows.given.job, [kind for _, kind in self.person_columns]
+        named = [[name for name, _ in self.person_columns], *(table.referring.get(job.tree.unit, []) for table in job.tables.values())]
+        return tuple(dict.fromkeys(tuple(zip(names, kinds, strict=True)) for names in named if names))
+
     def sketches(self, columns: Columns) -> Sketches:
         """Return the distinct-count sketches of persons in some columns, computed once and cached."""
         if columns not in self._sketches:
