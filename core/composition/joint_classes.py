@@ -30,7 +30,7 @@ from typing import NamedTuple
 ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_source", "arranged_rows")
 ARRANGED_VALUES, ARRANGED_LABELS, _, ARRANGED = ARRANGEMENTS
 """Columns of persons with rows in several tables: how published values below the unit stand together, the labels there, values with the
-quasi-identifiers of the source, and values with these labels. The labels are null where each class has its own."""
+quasi-identifiers of the source, and values with these labels."""
 WITHOUT, LABELLED, SOURCED = "without", "labelled", "sourced"
 """Digests of how values stand together below the unit: of all but a column, and of a column with the labels or with the source's."""
 PAIRED = "paired"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.composition.joint_classes import ARRANGED_LABELS, ARRANGEMENTS, LABELLED, PAIRED, SOURCED, WITHOUT
+from core.composition.joint_classes import ARRANGEMENTS, LABELLED, PAIRED, SOURCED, WITHOUT
 from core.units.digests import Digests, combine, digests_of
 from core.units.source_digests import RowSums, ValueSets, row_digests
 from tasks.counting.contents import DigestedColumns, high_bits
@@ -143,10 +143,12 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
         depths, above = given.numbers(table)[:2] if chain else np.empty((2, 0), np.uint32)
         for parent in parents:
             below[parent][table] = {kind: np.zeros(given.tables[parent].rows, np.uint64) for kind in kinds}
+        by_row = rows.labels_by_row(table, labels) if labels and table in given.matched else []
         # Labels of two releases differ wherever their levels do, so that quasi-identifiers are digested as in the source too.
         for batch, unlabelled in zip(rows.rows_of(table, [*labels, *values], published=True), rows.rows_of(table, labels), strict=True):
             shown, own, qids = batch.digests[: len(labels)], batch.digests[len(labels) :], unlabelled.digests
             these = slice(batch.first, batch.first + len(batch.whose))
+            shown = [one[these] for one in by_row] or shown
             hanging = {parent: np.flatnonzero((depths[these] == depth) & ~withheld[table][these]) for parent, depth in parents.items()}
             parts = dict(zip(ARRANGEMENTS, (own, shown, qids + own, shown + own), strict=True))
             each = {numbered[OfTable(table, column)]: digest for column, digest in zip(values, own, strict=True)}
@@ -164,9 +166,8 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
                 for parent, mine in hanging.items():
                     np.add.at(below[parent][table][kind], above[these][mine], digests[mine])
     nothing = pa.nulls(given.persons, pa.uint64())
-    # Of the unit's columns there is nothing, nor of labels where each class has its own.
+    # Of the unit's columns there is nothing.
     absent = [f"{kind}_{number}" for kind in (WITHOUT, LABELLED, SOURCED) for number in numbered.values() if number not in hang]
-    absent += [] if given.node else [ARRANGED_LABELS]
     return {kind: np.concatenate(digests) for kind, digests in whole.items()} | dict.fromkeys(absent, nothing)
 
 

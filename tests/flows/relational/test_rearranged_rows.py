@@ -156,6 +156,48 @@ def test_another_age_of_a_person_rearranges_nothing(tmp_path: Path, monkeypatch:
     assert (overlap.shared, overlap.changed, overlap.added, overlap.removed) == (40, 0, 0, 0)
 
 
+@pytest.mark.parametrize(("change", "changed"), [("ward", 0), ("nights", 1)])
+def test_what_a_class_of_persons_shows_is_by_the_labels_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, changed: int
+) -> None:
+    """Five persons of each age are one class, with one label for their wards a and b. Another ward below it shows nothing."""
+    monkeypatch.setenv("TABLES_KEY", KEY)
+    before: Rows = {"person": [{"person_id": one, "age": one // 5, "income": one} for one in range(40)], "visit": [], "condition": []}
+    for one in range(40):
+        visits = [("ab"[one in {10, 15}], 1), ("c", 2)]
+        before["visit"] += [{"visit_id": f"{ward}{one}", "person_id": one, "ward": ward, "nights": nights} for ward, nights in visits]
+    after = deepcopy(before)
+    own, other = after["visit"][22:24]
+    if change == "ward":
+        own["ward"] = "b"
+    else:
+        own["nights"], other["nights"] = other["nights"], own["nights"]
+    said = ("attacks=off", "suppression.limit=0", "method.name=mondrian")
+    tables(job_of(tmp_path, before), said)
+    [overlap] = tables(job_of(tmp_path, after), said).manifest.overlaps or ()
+    stated = 4 * changed
+    assert (overlap.changed, overlap.shared_at_risk, overlap.added_at_risk, overlap.removed_at_risk) == (stated, stated, stated, stated)
+
+
+def test_labels_of_a_release_are_not_those_of_an_earlier_one_with_the_same_persons_and_another_k(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At k = 20 both wards are inner, and nights that are exchanged between them stand with the same labels. At k = 4 they do not."""
+    monkeypatch.setenv("TABLES_KEY", KEY)
+    before: Rows = {"person": [{"person_id": one, "age": 30, "income": one} for one in range(40)], "visit": [], "condition": []}
+    for one in range(40):
+        visits = enumerate("bb" if one < 10 else "ab")
+        before["visit"] += [{"visit_id": f"{number}-{one}", "person_id": one, "ward": ward, "nights": number} for number, ward in visits]
+    after = deepcopy(before)
+    own, other = after["visit"][40:42]
+    own["nights"], other["nights"] = other["nights"], own["nights"]
+    said = ("attacks=off", "suppression.limit=0")
+    made = [tables(job_of(tmp_path, rows), (*said, f"privacy.k={k}")).manifest for rows in (before, after) for k in (20, 4)]
+    pairs = zip(made[:2], made[2:], strict=True)
+    found = [{one.release: one.changed for one in later.overlaps or ()}[first.release] for first, later in pairs]
+    assert found == [0, 4]
+
+
 def visit_of(person: int, kind: str, rows: Rows) -> None:
     """Change something of the first of two visits of a person, or exchange it with the other one."""
     first, other = (row for row in rows["visit"] if row["person_id"] == person)
@@ -183,7 +225,6 @@ def test_changes_of_a_column_hide_nobody_of_whom_another_changed(
 ) -> None:
     """Of nine the same changed, and something else of one. Only who has the same columns changed is one of ten."""
     monkeypatch.setenv("TABLES_KEY", KEY)
-    # Where each class has labels of its own, it is not known with which of them a value stood.
     assert is_safe_when_ten_changed(tmp_path, "ac", method, others, one) == (others == one)
 
 
