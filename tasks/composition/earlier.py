@@ -87,7 +87,7 @@ class KnownRecords:
 
     @property
     def person_names(self) -> tuple[Columns, ...]:
-        """Return all names that the columns that name persons have in the job, each with its kind; empty without any."""
+        """Return all names of the columns that name persons, each with its kind; empty without any."""
         return (self.person_columns,) if self.person_columns else ()
 
     @property
@@ -115,7 +115,7 @@ class KnownRecords:
         return {column.name: kind_of(column.type) for column in self.source.columns}
 
     def paired_columns(self, shown: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
-        """Return the digests of one or two columns of rows below persons, by name, with their numbers among these columns."""
+        """Return the columns, as numbers, of each digest of one or two columns of rows, by its name."""
         return {}
 
     def compute_sketches(self) -> None:
@@ -233,7 +233,7 @@ class KeyedSketches:
 
 
 def exact_of_both(known: KnownRecords, qids: Iterable[str], exact: Iterable[str], tables: Sequence[str]) -> tuple[str, ...]:
-    """Return the quasi-identifiers of this or another release that the other of both publishes as values.
+    """Return the quasi-identifiers of this or another release that the other publishes as values.
 
     Args:
         tables: Those below the unit of the other release.
@@ -262,7 +262,7 @@ ROWS_OF_TABLES = "one of both publishes rows of a person in several tables and t
 
 
 def shows_rows_of_tables(known: KnownRecords, earlier: Earlier, published: Set[str]) -> bool:
-    """Return whether one of two releases is of several tables, and both publish a column of a table below the unit."""
+    """Return whether just one of two releases is of several tables, and both publish a column of rows."""
     own = {*known.digested.untreated, *known.digested.values}
     here, there = names_in_one(known, earlier.tables_below)
     return here(own) & there(published) > own & published

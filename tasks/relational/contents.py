@@ -172,7 +172,7 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
 
 
 def paired_columns(rows: PersonRows, shown: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Return the columns below the unit of which one or two are digested without any other, as numbers, by digest.
+    """Return the columns, as numbers, of each digest of one or two columns of rows, by its name.
 
     They are those that other digests leave out. Of single columns these are how they stand below rows of other tables. Two columns of two
     branches do not stand together, and of three any two are all but one. So where nine exchange two columns of four, another one, who

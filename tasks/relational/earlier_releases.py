@@ -155,7 +155,7 @@ class ComparablePersons(KnownRecords):
 
     @property
     def person_names(self) -> tuple[Columns, ...]:
-        """Return the columns of the unit's key and those by which tables refer to it, each with its kind; empty without a key."""
+        """Return the unit's key and the references to it, each column with its kind; empty without a key."""
         job, kinds = self.rows.given.job, [kind for _, kind in self.person_columns]
         named = [[name for name, _ in self.person_columns], *(table.referring.get(job.tree.unit, []) for table in job.tables.values())]
         return tuple(dict.fromkeys(tuple(zip(names, kinds, strict=True)) for names in named if names))
@@ -173,7 +173,7 @@ class ComparablePersons(KnownRecords):
         return super().digested.arranged()
 
     def paired_columns(self, shown: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
-        """Return the digests of one or two columns of rows below persons, by name, with their numbers among these columns."""
+        """Return the columns, as numbers, of each digest of one or two columns of rows, by its name."""
         return paired_columns(self.rows, shown)
 
     def parts(self, columns: DigestedColumns) -> Sequence[KeptRecords]:

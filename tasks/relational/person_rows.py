@@ -141,7 +141,7 @@ class PersonRows:
                     first += batch.num_rows
 
     def labels_by_row(self, table: str, columns: Sequence[str]) -> list[Digests]:
-        """Return digests of the published labels of all rows of a table of which each has levels of its own, by column."""
+        """Return digests of the published labels of all rows, which have levels of their own, by column."""
         given, found = self.given, list[Digests]()
         levels = pq.read_table(self.store.path(given.matched[table]))
         for place in map(given.tables[table].qids.index, columns):

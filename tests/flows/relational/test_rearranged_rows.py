@@ -137,6 +137,7 @@ def test_nights_that_are_exchanged_are_seen_though_the_later_release_has_other_l
     with pytest.raises(OverlapError):
         tables(path, (*said, "overlaps=refuse"))
     [overlap] = tables(path, said).manifest.overlaps or ()
+    assert "or perhaps changed behind labels that are others now" in overlap.sentence()
     stated = max(4, len({7, 8, *others}))
     assert (overlap.changed, overlap.added_at_risk, overlap.removed_at_risk) == (stated, stated, stated)
 
