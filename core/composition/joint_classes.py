@@ -30,9 +30,11 @@ from typing import NamedTuple
 ARRANGEMENTS = ("arranged_values", "arranged_labels", "arranged_source", "arranged_rows")
 ARRANGED_VALUES, ARRANGED_LABELS, _, ARRANGED = ARRANGEMENTS
 """Columns of persons with rows in several tables: how published values below the unit stand together, the labels there, values with the
-quasi-identifiers of the source, and values with these labels. The labels are null where each class has its own."""
+quasi-identifiers of the source, and values with these labels."""
 WITHOUT, LABELLED, SOURCED = "without", "labelled", "sourced"
 """Digests of how values stand together below the unit: of all but a column, and of a column with the labels or with the source's."""
+PAIRED = "paired"
+"""Digests of how the values of one column or of two stand below the unit, where there are others."""
 MINE, THEIRS, JOINED = "mine", "theirs", "joined"
 """Tables of the records of this release, of the other one, and of both with their joint classes."""
 SAME_LABELS = f"coalesce(m_{ARRANGED_LABELS} = t_{ARRANGED_LABELS}, false)"

@@ -78,7 +78,7 @@ class Overlap(FrozenModel):
         shared: Records in both, of which ``shared_at_risk`` share both their published combinations with fewer than k.
         added: Records that only this one was made of, of which ``added_at_risk`` have fewer than k of these in their class.
         removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
-        changed: Records in both of which another value is published here: they count among ``added`` and ``removed`` too.
+        changed: Records in both of which another value is published here, or perhaps is: they count among ``added`` and ``removed`` too.
         values_at_risk: Records or persons in joint classes that break the l or t of either job; None where neither promises any.
         means_at_risk: Records or persons whose two means of a column, here and there, fewer than k share, for the column with most of
             them; None where not both publish means of one.
@@ -193,7 +193,8 @@ class Overlap(FrozenModel):
         told += self._differing(self.removed or 0, self.removed_at_risk, "left since", "lost")
         if self.changed:
             told.append(
-                f"Those that came and those that left include {self._most(self.changed, self.counts)} of which a published value changed."
+                f"Those that came and those that left include {self._most(self.changed, self.counts)} of which a published value changed, "
+                "or perhaps changed behind labels that are others now."
             )
         if self.values_at_risk:
             told.append(

@@ -33,7 +33,7 @@ from core.units.source_digests import Likeness
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.by_files import Figures, returning_reason, run_comparison
-from tasks.composition.earlier import Earlier, KnownRecords
+from tasks.composition.earlier import ROWS_OF_TABLES, Earlier, KnownRecords, shows_rows_of_tables
 from tasks.composition.joint_values import Promises, units_at_risk_by_values
 from tasks.composition.release_history import Entry, promises_by_column, read_entry, ways_of_columns
 from tasks.counting.contents import DigestedColumns
@@ -123,6 +123,8 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     _, untreated, kept = entry.digested
     own, other, job = known.digested, DigestedColumns(*(tuple(name for name, _ in columns) for columns in entry.digested)), known.run.job
     here = {(name, kind) for name, kind in known.kinds.items()}
+    if shows_rows_of_tables(known, earlier, {*other.untreated, *other.values}):
+        raise UnmeasuredError(ROWS_OF_TABLES)
     # What only one of both publishes shows no change; and where this source lacks some, the digest of the others is not known.
     common = {*other.untreated} & {*own.untreated, *own.values}
     if common and not here.issuperset(untreated):
@@ -150,7 +152,7 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     republished = tuple(sorted(map(columns.index, apart.intersection(columns))))
     kinds = ("untreated", *["published"] * (ways is not None))
     by_column = tuple(f"{kind}_{number}" for number in range(entry.by_column if common else 0) for kind in kinds)
-    digests = arranged, by_column, _apart(own, by, arranged)
+    digests = arranged, by_column, _apart(known, by, arranged)
     ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)), *digests)
     theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)), *digests)
     promises = Promises(promises_by_column(job), entry.promised or {}, columns, known.run.domain, republished)
@@ -192,10 +194,14 @@ def _arranged(known: KnownRecords, entry: Entry, own: DigestedColumns, other: Di
     return (ARRANGED_VALUES,)
 
 
-def _apart(own: DigestedColumns, by: DigestedColumns, arranged: Sequence[str]) -> tuple[str, ...]:
-    """Return the digests of how single columns stand, published by both, that tell kinds of changes apart."""
-    kinds, published = (WITHOUT, *(LABELLED, SOURCED) * (ARRANGED in arranged)), {*own.untreated, *own.values}
-    return tuple(f"{kind}_{number}" for kind in kinds for number, name in enumerate(by.shown) if name in published)
+def _apart(known: KnownRecords, by: DigestedColumns, arranged: Sequence[str]) -> tuple[str, ...]:
+    """Return the digests of how columns stand, published by both, that tell kinds of changes apart."""
+    own, kinds = known.digested, (WITHOUT, *(LABELLED, SOURCED) * (ARRANGED in arranged))
+    here = {number for number, name in enumerate(by.shown) if name in {*own.untreated, *own.values}}
+    paired = known.paired_columns(by.shown) if arranged else {}
+    single = (f"{kind}_{number}" for kind in kinds for number in sorted(here))
+    # The last ones are those that count as one where there are too many kinds.
+    return (*single, *(name for name, numbers in paired.items() if here.issuperset(numbers)))
 
 
 @returning_reason

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -80,6 +81,16 @@ class KnownRecords:
         return self.with_kinds(self.run.job.columns.person)
 
     @property
+    def tables_below(self) -> tuple[str, ...]:
+        """Return the names of the tables below the unit, of several tables; empty of one."""
+        return ()
+
+    @property
+    def person_names(self) -> tuple[Columns, ...]:
+        """Return all names of the columns that name persons, each with its kind; empty without any."""
+        return (self.person_columns,) if self.person_columns else ()
+
+    @property
     def digested_kinds(self) -> tuple[Columns, Columns, Columns]:
         """Return name and kind of each digested column that links records, shows changes, or is sensitive.
 
@@ -102,6 +113,10 @@ class KnownRecords:
     def published_kinds(self) -> Mapping[str, str]:
         """Return the type family of each column's values as they are published."""
         return {column.name: kind_of(column.type) for column in self.source.columns}
+
+    def paired_columns(self, shown: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the columns, as numbers, of each digest of one or two columns of rows, by its name."""
+        return {}
 
     def compute_sketches(self) -> None:
         """Compute and cache the sketches by which later releases match this source; skip a scratch job."""
@@ -158,6 +173,7 @@ class Earlier(NamedTuple):
         doubtful: Whether the sketches have nothing in common, although the records outside them may.
         unread: Whether its sketch was not read, so that it is only known to have the same columns.
         exact: Quasi-identifiers of either release that the other one publishes as values; None where the registry does not say.
+        tables_below: The names of its tables below the unit; none of one table, or where that is not known.
     """
 
     release: str
@@ -173,6 +189,7 @@ class Earlier(NamedTuple):
     unread: bool = False
     most: int | None = None
     exact: tuple[str, ...] | None = ()
+    tables_below: tuple[str, ...] = ()
 
 
 def earlier_releases(records: KnownRecords, release: str, registry: ReleaseRegistry, most_related: int | None = None) -> Iterator[Earlier]:
@@ -215,9 +232,40 @@ class KeyedSketches:
         return self._made[columns]
 
 
-def exact_of_both(known: KnownRecords, qids: Iterable[str], exact: Iterable[str]) -> tuple[str, ...]:
-    """Return the quasi-identifiers of this or another release that the other of both publishes as values."""
-    return tuple(sorted(({*qids} & {*known.exact}) | ({*exact} & {*known.quasi_identifiers})))
+def exact_of_both(known: KnownRecords, qids: Iterable[str], exact: Iterable[str], tables: Sequence[str]) -> tuple[str, ...]:
+    """Return the quasi-identifiers of this or another release that the other publishes as values.
+
+    Args:
+        tables: Those below the unit of the other release.
+    """
+    here, there = names_in_one(known, tables)
+    return tuple(sorted((here(known.exact) & there(qids)) | (there(exact) & here(known.quasi_identifiers))))
+
+
+Names = Callable[[Iterable[str]], set[str]]
+
+
+def names_in_one(known: KnownRecords, tables: Sequence[str]) -> tuple[Names, Names]:
+    """Return for each of two releases what makes its names of columns those that both have.
+
+    A job of one table calls the columns of a table below the unit as that table does, without the table's name.
+    """
+
+    def plain(names: Iterable[str], below: Sequence[str]) -> set[str]:
+        return {next((name.removeprefix(f"{table}.") for table in below if name.startswith(f"{table}.")), name) for name in names}
+
+    sides = (known.tables_below, tables) if bool(known.tables_below) != bool(tables) else ((), ())
+    return partial(plain, below=sides[0]), partial(plain, below=sides[1])
+
+
+ROWS_OF_TABLES = "one of both publishes rows of a person in several tables and the other in one, so that changes would be overlooked"
+
+
+def shows_rows_of_tables(known: KnownRecords, earlier: Earlier, published: Set[str]) -> bool:
+    """Return whether just one of two releases is of several tables, and both publish a column of rows."""
+    own = {*known.digested.untreated, *known.digested.values}
+    here, there = names_in_one(known, earlier.tables_below)
+    return here(own) & there(published) > own & published
 
 
 def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches | None) -> Earlier | None:
@@ -225,7 +273,7 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
 
     Without sketches it is returned if it may share records.
     """
-    persons = bool(entry.person) and entry.person == known.person_columns
+    persons = not {entry.person, *entry.person_names}.isdisjoint(known.person_names)
     found = Earlier(
         entry.release,
         entry.k,
@@ -234,7 +282,8 @@ def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, 
         persons=persons,
         work=Path(entry.work),
         most=entry.most,
-        exact=None if entry.exact is None else exact_of_both(known, entry.qids, entry.exact),
+        exact=None if entry.exact is None else exact_of_both(known, entry.qids, entry.exact, entry.tables_below),
+        tables_below=entry.tables_below,
     )
     if entry.key != registry.key:
         return found._replace(untold="the key of the registry is another one now, so that its records are not known again")

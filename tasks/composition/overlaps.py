@@ -151,7 +151,7 @@ def _exact(known: KnownRecords, earlier: Earlier) -> tuple[str, ...]:
     if entry is None or entry.digested is None:
         return earlier.exact or ()
     _, *published = entry.digested
-    return exact_of_both(known, entry.hierarchies, (name for columns in published for name, _ in columns))
+    return exact_of_both(known, entry.hierarchies, (name for columns in published for name, _ in columns), earlier.tables_below)
 
 
 def register_release(records: KnownRecords, release: str, registry: ReleaseRegistry, families: Sequence[str]) -> Registered:
@@ -168,6 +168,8 @@ def register_release(records: KnownRecords, release: str, registry: ReleaseRegis
         files=tuple(registry.keyed_file_digests(source)),
         linkage_key=records.columns,
         person=records.person_columns,
+        person_names=records.person_names,
+        tables_below=records.tables_below,
         columns=tuple(source.columns.names),
         qids=records.quasi_identifiers,
         exact=records.exact,

@@ -58,6 +58,8 @@ class Registered(FrozenModel):
         files: Keyed digest of each file of the source that holds records.
         linkage_key: Columns by which its records are re-linked, each with the kind of its values.
         person: Columns that name persons, in the same way; none where the job names none.
+        tables_below: Names of its tables below the unit; none of one table, or in older entries.
+        person_names: All names that these have in the job, which tables may call otherwise; none in older entries.
         columns: All columns of the source.
         qids: Names of the quasi-identifiers.
         exact: Names of the columns that it publishes as values; None in older entries.
@@ -90,6 +92,8 @@ class Registered(FrozenModel):
     key_families: tuple[str, ...] | None = None
     most: int | None = None
     exact: tuple[str, ...] | None = None
+    tables_below: tuple[str, ...] = ()
+    person_names: tuple[tuple[tuple[str, str], ...], ...] = ()
 
     @property
     def pseudonyms_may_be_there(self) -> bool:

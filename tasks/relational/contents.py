@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.composition.joint_classes import ARRANGED_LABELS, ARRANGEMENTS, LABELLED, SOURCED, WITHOUT
+from core.composition.joint_classes import ARRANGEMENTS, LABELLED, PAIRED, SOURCED, WITHOUT
 from core.units.digests import Digests, combine, digests_of
 from core.units.source_digests import RowSums, ValueSets, row_digests
 from tasks.counting.contents import DigestedColumns, high_bits
@@ -22,6 +23,8 @@ from tasks.store.step import FileStep
 
 NOBODY_HERE = -1
 """The number of no history: of persons who are not published."""
+MOST_PAIRS = 15
+"""Pairs of columns below the unit of which there are digests at most: all of six columns."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,8 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
     below: dict[str, dict[str, dict[str, Digests]]] = {table: {} for table in given.job.tree.tables}
     numbered = {rows.columns[name]: number for number, name in enumerate(digested.shown)}
     hang = [number for (table, _), number in numbered.items() if given.chain(table)]
-    kinds = [*ARRANGEMENTS, *(f"{kind}_{number}" for kind in (WITHOUT, LABELLED, SOURCED) for number in hang)]
+    some = paired_columns(rows, digested.shown)
+    kinds = [*ARRANGEMENTS, *(f"{kind}_{number}" for kind in (WITHOUT, LABELLED, SOURCED) for number in hang), *some]
     whole: dict[str, list[Digests]] = {kind: [] for kind in kinds}
     for table in reversed(given.job.tree.tables):
         children, chain = below.pop(table), given.chain(table)
@@ -139,10 +143,12 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
         depths, above = given.numbers(table)[:2] if chain else np.empty((2, 0), np.uint32)
         for parent in parents:
             below[parent][table] = {kind: np.zeros(given.tables[parent].rows, np.uint64) for kind in kinds}
+        by_row = rows.labels_by_row(table, labels) if labels and table in given.matched else []
         # Labels of two releases differ wherever their levels do, so that quasi-identifiers are digested as in the source too.
         for batch, unlabelled in zip(rows.rows_of(table, [*labels, *values], published=True), rows.rows_of(table, labels), strict=True):
             shown, own, qids = batch.digests[: len(labels)], batch.digests[len(labels) :], unlabelled.digests
             these = slice(batch.first, batch.first + len(batch.whose))
+            shown = [one[these] for one in by_row] or shown
             hanging = {parent: np.flatnonzero((depths[these] == depth) & ~withheld[table][these]) for parent, depth in parents.items()}
             parts = dict(zip(ARRANGEMENTS, (own, shown, qids + own, shown + own), strict=True))
             each = {numbered[OfTable(table, column)]: digest for column, digest in zip(values, own, strict=True)}
@@ -150,6 +156,7 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
                 alone = [each[number]] if number in each else []
                 parts[f"{WITHOUT}_{number}"] = [digest for other, digest in each.items() if other != number]
                 parts |= {f"{LABELLED}_{number}": shown + alone, f"{SOURCED}_{number}": qids + alone}
+            parts |= {kind: [each[number] for number in numbers if number in each] for kind, numbers in some.items()}
             for kind in kinds:
                 digests = row_digests(parts[kind], len(batch.whose))
                 for child in sorted(children):
@@ -159,10 +166,24 @@ def arrangements(rows: PersonRows, digested: DigestedColumns, withheld: Mapping[
                 for parent, mine in hanging.items():
                     np.add.at(below[parent][table][kind], above[these][mine], digests[mine])
     nothing = pa.nulls(given.persons, pa.uint64())
-    # Of the unit's columns there is nothing, nor of labels where each class has its own.
+    # Of the unit's columns there is nothing.
     absent = [f"{kind}_{number}" for kind in (WITHOUT, LABELLED, SOURCED) for number in numbered.values() if number not in hang]
-    absent += [] if given.node else [ARRANGED_LABELS]
     return {kind: np.concatenate(digests) for kind, digests in whole.items()} | dict.fromkeys(absent, nothing)
+
+
+def paired_columns(rows: PersonRows, shown: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the columns, as numbers, of each digest of one or two columns of rows, by its name.
+
+    They are those that other digests leave out. Of single columns these are how they stand below rows of other tables. Two columns of two
+    branches do not stand together, and of three any two are all but one. So where nine exchange two columns of four, another one, who
+    exchanges two others, is not hidden among them.
+    """
+    tables = [rows.columns[name].table for name in shown]
+    chains = {number: (table, *rows.given.chain(table)) for number, table in enumerate(tables)}
+    hang = [number for number, (_, *chain) in chains.items() if chain]
+    alone = [(number,) for number in hang if len(hang) > 2 and len(chains[number]) > 2]
+    pairs = [(one, other) for one, other in combinations(hang, 2) if chains[one][0] in chains[other] or chains[other][0] in chains[one]]
+    return {"_".join(map(str, (PAIRED, *numbers))): numbers for numbers in (*alone, *(pairs[:MOST_PAIRS] if len(hang) > 3 else ()))}
 
 
 def _columns(rows: PersonRows, table: str, names: Sequence[str]) -> list[str]:

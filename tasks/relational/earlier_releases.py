@@ -38,6 +38,7 @@ from tasks.relational.contents import (
     ByColumns,
     NumberedHistories,
     PersonDigestTables,
+    paired_columns,
     write_digests,
 )
 from tasks.relational.making.writing import ReleasedTables
@@ -146,6 +147,19 @@ class ComparablePersons(KnownRecords):
             return FEW_ROWS
         return "" if given.job.tables[given.job.tree.unit].key else NO_KEY
 
+    @property
+    def tables_below(self) -> tuple[str, ...]:
+        """The names of all tables but the unit."""
+        job = self.rows.given.job
+        return tuple(name for name in job.tables if name != job.tree.unit)
+
+    @property
+    def person_names(self) -> tuple[Columns, ...]:
+        """Return the unit's key and the references to it, each column with its kind; empty without a key."""
+        job, kinds = self.rows.given.job, [kind for _, kind in self.person_columns]
+        named = [[name for name, _ in self.person_columns], *(table.referring.get(job.tree.unit, []) for table in job.tables.values())]
+        return tuple(dict.fromkeys(tuple(zip(names, kinds, strict=True)) for names in named if names))
+
     def sketches(self, columns: Columns) -> Sketches:
         """Return the distinct-count sketches of persons in some columns, computed once and cached."""
         if columns not in self._sketches:
@@ -157,6 +171,10 @@ class ComparablePersons(KnownRecords):
     def digested(self) -> DigestedColumns:
         """Return the columns whose digests this release keeps, singly and joined over tables."""
         return super().digested.arranged()
+
+    def paired_columns(self, shown: Sequence[str]) -> Mapping[str, tuple[int, ...]]:
+        """Return the columns, as numbers, of each digest of one or two columns of rows, by its name."""
+        return paired_columns(self.rows, shown)
 
     def parts(self, columns: DigestedColumns) -> Sequence[KeptRecords]:
         """Return one part of the persons' histories and digests; raise ``UnmeasuredError`` if incomparable."""

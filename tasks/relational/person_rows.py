@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from core.columns.column_types import ALL, normalised, working_type
 from core.formats.published import read_published_values
+from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.levels import as_text
 from core.relational.histories import NOWHERE
 from core.units.digests import NOBODY, Digests, digests_of
@@ -85,7 +86,8 @@ class PersonRows:
         given = self.given
         values = [[name, sorted((column, one.sha256) for column, one in made.items())] for name, made in given.values.items()]
         linked = [artifact.sha256 for artifact in given.linked.values()]
-        return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, values]
+        levels = [given.node, sorted((name, artifact.sha256) for name, artifact in given.matched.items())]
+        return [given.key, given.key_of(given.job.tree.tables), linked, given.chosen.sha256, levels, values]
 
     def withheld(self) -> dict[str, NDArray[np.bool_]]:
         """Return by table a mask of rows withheld although their person may be published, shape (rows,)."""
@@ -138,6 +140,16 @@ class PersonRows:
                     yield RowBatch(first, whose, [make(batch.column(place)) for make, place in zip(digested, places, strict=True)])
                     first += batch.num_rows
 
+    def labels_by_row(self, table: str, columns: Sequence[str]) -> list[Digests]:
+        """Return digests of the published labels of all rows, which have levels of their own, by column."""
+        given, found = self.given, list[Digests]()
+        levels = pq.read_table(self.store.path(given.matched[table]))
+        for place in map(given.tables[table].qids.index, columns):
+            hierarchy = given.codings[table].hierarchies[place]
+            by_level = np.stack([_digests_of_level(hierarchy, level) for level in range(hierarchy.levels)])
+            found.append(by_level[levels[f"level_{place}"].to_numpy(), given.numbers(table)[3 + place]])
+        return found
+
     def _digester(self, table: str, column: str, *, published: bool, folded: bool) -> Callable[[pa.Array], Digests]:
         """Return the function that computes digests of a column's carried values."""
         given, own, steps = self.given, self.given.tables[table], ALL if folded else ()
@@ -145,8 +157,7 @@ class PersonRows:
             place = own.qids.index(column)
             if published and given.node:
                 hierarchy, level = given.codings[table].hierarchies[place], given.levels_of(given.node, table)[place]
-                labels = as_text(hierarchy.labels[level]).take(pa.array(hierarchy.groups[level]))
-                shown = digests_of([labels], len(labels))
+                shown = _digests_of_level(hierarchy, level)
                 return lambda codes: shown[codes.to_numpy()]
             domain = given.codings[table].domains[place]
             # Of each code, that of a null last.
@@ -178,3 +189,9 @@ class PersonRows:
             columns = [table[place].combine_chunks().cast(kind) for place, kind in zip(places, kinds, strict=True)]
             parts.append(digests_of(columns, len(table)))
         return np.concatenate(parts)
+
+
+def _digests_of_level(hierarchy: Hierarchy, level: int) -> Digests:
+    """Return the digest of the label of each code at a level."""
+    labels = as_text(hierarchy.labels[level]).take(pa.array(hierarchy.groups[level]))
+    return digests_of([labels], len(labels))

@@ -65,8 +65,10 @@ class Compared:
             digested=DigestedColumns(("q", "s"), ("note",), ("s",)),
             parts=parts,
             count_in_files=len,
+            tables_below=(),
         )
         earlier: Any = SimpleNamespace(release="people-1", work=work, linkage_key=("q",) if linked else (), persons=False, files="ff")
+        earlier.tables_below = ()
         self.entry.digested = (NAMES, untreated, kept)
         return by_contents.figures_by_contents(known, earlier, 2)
 

@@ -131,7 +131,9 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
     columns: str, qids: str, file: str, work: str, alike: bool
 ) -> None:
     """This source has the columns a and b, which are its quasi-identifiers."""
-    known: Any = SimpleNamespace(person_columns=(), kinds={"a": "text", "b": "text"}, quasi_identifiers=("a", "b"), exact=(), source=None)
+    known: Any = SimpleNamespace(
+        person_names=(), tables_below=(), kinds={"a": "text", "b": "text"}, quasi_identifiers=("a", "b"), exact=(), source=None
+    )
     known.run = SimpleNamespace(job=SimpleNamespace(work_location="mine"))
     entry: Any = SimpleNamespace(
         most=None,
@@ -140,6 +142,8 @@ def test_a_release_linked_by_other_columns_is_told_of_where_either_has_the_colum
         records=9,
         linkage_key=(("z", "text"),),
         person=(),
+        person_names=(),
+        tables_below=(),
         work=work,
         key="K",
         columns=tuple(columns),
@@ -310,6 +314,8 @@ def test_a_release_in_an_object_store_is_registered_without_a_folder(tmp_path: P
         source=source,
         columns=(("q", "text"),),
         person_columns=(),
+        person_names=(),
+        tables_below=(),
         quasi_identifiers=("q",),
         exact=("dx",),
         most=9,
@@ -331,7 +337,9 @@ def test_files_of_both_are_common_however_they_are_keyed(tmp_path: Path, theirs:
     registry = ReleaseRegistry(tmp_path, FolderSecret(b"secret"))
     mine, other = (SimpleNamespace(files=[SimpleNamespace(digest=digest, rows=1) for digest in names]) for names in ("ab", theirs))
     kinds = {"q": "text", "who": "text"}
-    known: Any = SimpleNamespace(source=mine, person_columns=(("who", "text"),), kinds=kinds, quasi_identifiers=(), exact=("q", "z"))
+    known: Any = SimpleNamespace(
+        source=mine, person_names=((("who", "text"),),), tables_below=(), kinds=kinds, quasi_identifiers=(), exact=("q", "z")
+    )
     said: dict[str, Any] = {"files": tuple(registry.keyed_file_digests(other)), "linkage_key": (("q", "text"),), "key": registry.key}  # type: ignore[arg-type]
     found = earlier._related(known, registered(tmp_path, **said, person=(("who", "text"),), qids=("q",), exact=()), registry, None)
     assert found is not None
