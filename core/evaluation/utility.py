@@ -69,7 +69,7 @@ class Meaning:
 
     @cached_property
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Label, first and last code of each run of one label and consecutive codes, three arrays of shape (runs,)."""
+        """Label, first and last code of each run of one label's consecutive codes, arrays of shape (runs,)."""
         breaks = np.flatnonzero((np.diff(self.codes) != 1) | (np.diff(self.labels) != 0))
         first, last = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(self.codes) - 1]])
         return self.labels[first], self.codes[first], self.codes[last]
