@@ -247,7 +247,7 @@ EQUIVALENT: Mapping[str, str] = {
         "Two pieces are no value where none with a comma is listed, so that the second is left for the next."
     ),
     "core/recount/labels/label_spans.py:is_closed: 0 -> (0 + 1)": "Of bounds that are all open nobody asks whether one belongs to its bin.",
-    "core/recount/labels/published_values.py:_best_groups: >= -> > #1": (
+    "core/recount/labels/published_values.py:_errors_of_groups: < -> <=": (
         "A group with people for two is never better than the two, so that it may be looked at or not."
     ),
     "tasks/recount/verdict.py:_values: DISTINCT  -> ": "What a record adds to the people of its value is 0, however often it is added.",
@@ -681,9 +681,17 @@ EQUIVALENT: Mapping[str, str] = {
         "Labels that are not read at once are read one by one, which takes longer."
     ),
     "core/recount/labels/group_levels.py:_scaled: < -> <=": ("The bound leaves room for one more in 64 bits."),
-    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1)": (
-        "Before the first value no group begins, whatever stands for that."
-    ),
+    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1)": "Nothing behind the last entry is read.",
+    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1) #1": "Nothing behind the last entry is read.",
+    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1) #2": "Before the first value no group begins.",
+    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1) #3": "It says how many values are looked at together.",
+    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1) #4": "It says how many values are looked at together.",
+    "core/recount/labels/published_values.py:_best_groups: 2 -> (2 + 1)": "It says how many values are looked at together.",
+    "core/recount/labels/published_values.py:_best_groups: 2 * least -> 2": "It says how many values are looked at together.",
+    "core/recount/labels/published_values.py:_best_groups: 2 * least -> least": "It says how many values are looked at together.",
+    "core/recount/labels/published_values.py:_best_groups: 2 * least + 1 -> 2 * least": "It says how many values are looked at together.",
+    "core/recount/labels/published_values.py:_best_groups: sums[back] < np.inf -> True": "What is behind no group is never gone back to.",
+    "core/recount/labels/published_values.py:_best_groups: < -> <=": "What is behind no group is never gone back to.",
     "tasks/recount/tables.py:recount_tables: True -> False": (
         "How much memory the database takes says when it writes to the disk, and changes no count."
     ),
