@@ -71,8 +71,8 @@ class HierarchySpec(StrictModel):
     _copies: dict[str, Path] = PrivateAttr(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether two hierarchies have equal settings, ignoring which files were read."""
-        return type(self) is type(other) and self.__dict__ == other.__dict__
+        """Return whether two hierarchies have equal settings, whatever was read or made of these."""
+        return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
 
     __hash__ = StrictModel.__hash__
 

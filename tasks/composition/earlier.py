@@ -236,10 +236,12 @@ def exact_of_both(known: KnownRecords, qids: Iterable[str], exact: Iterable[str]
     """Return the quasi-identifiers of this or another release that the other publishes as values.
 
     Args:
-        tables: Those below the unit of the other release.
+        tables: Those below the unit of the other release; none of one table, or where they are not known.
     """
-    here, there = names_in_one(known, tables)
-    return tuple(sorted((here(known.exact) & there(qids)) | (there(exact) & here(known.quasi_identifiers))))
+    here, there, qids, exact = *names_in_one(known, tables), {*qids}, {*exact}
+    alike = (here(known.exact) & there(qids)) | (there(exact) & here(known.quasi_identifiers))
+    # Older registries do not say that a release is of several tables. Then its names are those of this one.
+    return tuple(sorted(alike | ({*known.exact} & qids) | (exact & {*known.quasi_identifiers})))
 
 
 Names = Callable[[Iterable[str]], set[str]]

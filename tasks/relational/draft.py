@@ -187,8 +187,8 @@ def draft_tables(folders: Sequence[Path], out: Path, *, accept: bool = False) ->
 
 def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
     with open_for_draft(SourceOptions((str(folder),)), out) as front:
-        columns, rows, _ = profile_source(front)
-        proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in columns], out)
+        found = profile_source(front)
+        proposals, ladders = with_drafted_hierarchies(front, [propose_role(column) for column in found.columns], out)
         types = {one.profile.name: type_of_texts(one.profile) for one in proposals if one.profile.kind != "text"} if front.texts else {}
         paths = front.source["path"]
         shown = [f"path: {yaml_name(paths[0]) if len(paths) == 1 else '[' + ', '.join(map(yaml_name, paths)) + ']'}"]
@@ -197,7 +197,9 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
         files = ", ".join(literal(str(path)) for path in front.files)
         how = f"delim = {literal(str(front.source.get('delimiter', ',')))}, header = true, all_varchar = true"
         reader = f"read_csv([{files}], {how})" if front.kind == "csv" else f"read_parquet([{files}])"
-        return DraftedTable(folder.name, f"{{{', '.join(shown)}}}", reader, list(proposals), rows), ladders
+        # The first records are enough to judge columns; k and the share of rows that a bound withholds are of all.
+        [(every,)] = front.connection.execute("SELECT count(*) FROM everything").fetchall() if found.has_more else [(found.records,)]
+        return DraftedTable(folder.name, f"{{{', '.join(shown)}}}", reader, list(proposals), int(every)), ladders
 
 
 def _unique(connection: duckdb.DuckDBPyConnection, table: DraftedTable) -> list[str]:

@@ -13,7 +13,7 @@ The writer of releases puts records in order. Here a person's values are counted
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -31,7 +31,7 @@ from schemas.job.identifiers import OTHER, Publishing, Way
 SEPARATOR = "chr(31)"
 """What stands between the texts of several columns."""
 MOST_ERRORS = 4_000_000
-"""Errors of groups that are held at once, about."""
+"""Errors of groups that are held at once."""
 
 
 def drawn_number_sql(names: Sequence[str], types: Sequence[pa.DataType]) -> str:
@@ -247,6 +247,7 @@ def _mean(counts: Sequence[ValueCount]) -> float:
     return float(Fraction(total, whole * sum(one.records for one in counts)))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
     """Return the first positions of the groups of values with the least squared error.
 
@@ -256,13 +257,12 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
     drawn = np.array([one.drawn for one in counts])
     best, start = np.full(len(counts) + 1, np.inf), np.full(len(counts) + 1, -1)
     best[0] = 0.0
-    together = max(1, MOST_ERRORS // (2 * least + 1))
-    for begin in range(0, len(counts), together):
-        lasts = np.arange(begin, min(begin + together, len(counts)))
-        for last, errors in enumerate(_errors_of_groups(numbers, records, drawn, lasts, least), begin):
+    for lasts in _blocks(_most_values(drawn, least)):
+        for last, errors in zip(lasts.tolist(), _errors_of_groups(numbers, records, drawn, lasts, least), strict=True):
             # The last group begins so many values before the last one: none, one and so on.
             reached = min(last + 1, len(errors))
             sums = best[last + 1 - reached : last + 1][::-1] + errors[:reached]
+            sums[np.isnan(sums)] = np.inf
             back = int(sums.argmin())
             if sums[back] < np.inf:
                 best[last + 1], start[last + 1] = sums[back], last - back
@@ -271,6 +271,27 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
         end = int(start[end])
         starts.append(end)
     return starts[::-1]
+
+
+def _most_values(drawn: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    """Return how many values a group has at most, by its last value.
+
+    Where persons have many values each, nobody is counted at most of these, and a group has many.
+    """
+    before = np.append(0, drawn.cumsum())
+    too_many = before[1:] - 2 * least - np.maximum.accumulate(drawn)
+    widths: NDArray[np.int64] = np.arange(2, len(before) + 1) - np.searchsorted(before, too_many, "right").clip(1)
+    return widths
+
+
+def _blocks(widths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield positions in order, in blocks of at most ``MOST_ERRORS`` errors, or of one position."""
+    begin = 0
+    while begin < len(widths):
+        widest = np.maximum.accumulate(widths[begin : begin + MOST_ERRORS])
+        together = max(1, int(np.searchsorted(widest * np.arange(1, len(widest) + 1), MOST_ERRORS, "right")))
+        yield np.arange(begin, begin + together)
+        begin += together
 
 
 def _errors_of_groups(
@@ -284,15 +305,14 @@ def _errors_of_groups(
     weight, mean, error = np.zeros((3, len(lasts)))
     held, most = np.zeros((2, len(lasts)), np.int64)
     goes_on, made = np.ones(len(lasts), np.bool_), list[NDArray[np.float64]]()
-    with np.errstate(over="ignore", invalid="ignore"):
-        while (goes_on := goes_on & (len(made) <= lasts)).any():
-            first = (lasts - len(made)).clip(0)
-            weight += records[first]
-            apart = numbers[first] - mean
-            mean += apart * records[first] / weight
-            error += apart * (numbers[first] - mean) * records[first]
-            held += drawn[first]
-            most = np.maximum(most, drawn[first])
-            made.append(np.where(goes_on & (held >= least) & ~np.isnan(error), error, np.inf))
-            goes_on = goes_on & (held < 2 * least + most)
+    while (goes_on := goes_on & (len(made) <= lasts)).any():
+        first = (lasts - len(made)).clip(0)
+        weight += records[first]
+        apart = numbers[first] - mean
+        mean += apart * records[first] / weight
+        error += apart * (numbers[first] - mean) * records[first]
+        held += drawn[first]
+        most = np.maximum(most, drawn[first])
+        made.append(np.where(goes_on & (held >= least), error, np.inf))
+        goes_on = goes_on & (held < 2 * least + most)
     return np.stack(made, axis=1)

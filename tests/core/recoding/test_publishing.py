@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import combinations, pairwise
@@ -169,6 +170,27 @@ def test_the_recount_finds_the_groups_of_many_values_that_the_writer_finds(value
     written = published_values(CountedValues(pa.array(numbers), drawn, drawn, records, 0, 0), Publishing(microaggregate=least), 1)
     counts = [ValueCount(*one) for one in zip(numbers.tolist(), drawn.tolist(), drawn.tolist(), records.tolist(), strict=True)]
     recounted = publication_of(counts, 0, 0, pa.float64(), Publishing(microaggregate=least), 1)
+    assert [*written.apply(pa.array(numbers)).to_pylist(), None] == recounted.published
+
+
+def test_persons_with_many_values_each_take_the_recount_no_more_memory() -> None:
+    """Six persons have three thousand values, so that a group of five people may hold all of these."""
+    values, drawn = pa.array(np.arange(3000.0)), np.isin(np.arange(3000), [3, 500, 1200, 1600, 2400, 2999]).astype(np.int64)
+    counts = [ValueCount(float(value), 1, one, 1) for value, one in enumerate(drawn.tolist())]
+    tracemalloc.start()
+    found = publication_of(counts, 0, 0, pa.float64(), Publishing(microaggregate=3), 1).published
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    written = published_values(CountedValues(values, drawn, drawn, np.ones(3000, np.int64), 0, 0), Publishing(microaggregate=3), 1)
+    assert found == [*written.apply(values).to_pylist(), None]
+    assert peak < 100_000_000
+
+
+def test_the_recount_finds_the_groups_of_the_writer_where_squares_are_too_large() -> None:
+    numbers, records, ones = np.array([-16, -2, 3, 7, 12, 17]) * 1e307, np.array([3, 1, 7, 1, 5, 1]), np.ones(6, np.int64)
+    written = published_values(CountedValues(pa.array(numbers), ones, ones, records, 0, 0), Publishing(microaggregate=2), 1)
+    counts = [ValueCount(*one) for one in zip(numbers.tolist(), [1] * 6, [1] * 6, records.tolist(), strict=True)]
+    recounted = publication_of(counts, 0, 0, pa.float64(), Publishing(microaggregate=2), 1)
     assert [*written.apply(pa.array(numbers)).to_pylist(), None] == recounted.published
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,14 @@ def test_a_tree_gives_one_route_per_leaf_in_the_files_order_as_it_is_written(tmp
         ["no", "B", "South"], ["007", "B", "South"], ["1.50", "A", "North"], ["null", "A", "North"], ["2020-01-01", "A", "North"],
         ["", "C", "North"], ["True", "C", "North"], ["1_000", "C", "North"], ["+5", "C", "North"], ["1e3", "C", "North"],
     ]  # fmt: skip
+
+
+def test_jobs_are_equal_though_one_has_listed_the_leaves_of_its_tree(tmp_path: Path) -> None:
+    path = write(tmp_path, SHORT.replace("{widths: [5, 10]}", "{tree: {North: {A: [1]}, South: {B: [2]}}}"))
+    used, other = load_job(path), load_job(path, ["columns.quasi_identifiers.0.hierarchy={tree: {North: {A: [2]}, South: {B: [1]}}}"])
+    assert hierarchy_of(used, "age").routes[0] == ["1", "A", "North"]
+    assert used == load_job(path) == pickle.loads(pickle.dumps(used))
+    assert used != other
 
 
 def test_one_name_may_be_repeated_along_a_route(tmp_path: Path) -> None:

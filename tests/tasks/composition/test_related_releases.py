@@ -169,6 +169,12 @@ def test_files_that_a_source_holds_twice_do_not_tell_which_records_are_common(
     assert (set(found.files), found.is_reported) == (set(mine) & set(theirs), whole)
 
 
+@pytest.mark.parametrize("tables", [("visit",), ()], ids=["known", "older"])
+def test_columns_of_rows_are_found_though_an_older_registry_says_of_no_tables(tables: tuple[str, ...]) -> None:
+    known: Any = SimpleNamespace(tables_below=("visit",), exact=("visit.ward",), quasi_identifiers=("visit.day", "a"))
+    assert earlier.exact_of_both(known, ["b", "visit.ward"], ["visit.day", "visit.b"], tables) == ("visit.day", "visit.ward")
+
+
 def test_of_two_releases_the_weaker_promise_is_what_both_must_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     for mine, other in ((3, 5), (5, 3)):
         known: Any = SimpleNamespace(

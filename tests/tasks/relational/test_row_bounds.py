@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.relational.fitting import TableTree
-from tasks.relational.draft import RowsOfPersons
+from tasks.planning import open_sources
+from tasks.relational.draft import RowsOfPersons, draft_tables
 from tests.laws import tried
 
 TREE = TableTree("person", {"person": (), "visit": ("person",), "condition": ("person", "visit")})
@@ -69,3 +72,18 @@ def test_rows_are_bounded_where_too_many_are_set_apart(share: float, bound: int 
 
 def test_no_bound_is_told_where_none_helps() -> None:
     assert rows_of([0], []).bound(6, 0.0) is None
+
+
+def test_a_draft_counts_rows_beyond_a_bound_among_all_though_it_judges_columns_by_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten of sixty persons have up to thirty visits, the others one."""
+    whose = [person for person in range(60) for _ in range(person + 21 if person < 10 else 1)]
+    visit = {"visit_id": range(1000, 1000 + len(whose)), "person_id": whose, "ward": ["ab"[one % 2] for one in whose]}
+    for name, columns in {"person": {"person_id": range(60), "age": [one % 3 for one in range(60)]}, "visit": visit}.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({column: list(values) for column, values in columns.items()}), tmp_path / name / "0.parquet")
+    monkeypatch.setattr(open_sources, "MOST_RECORDS", 50)
+    person, visits = draft_tables([tmp_path / "person", tmp_path / "visit"], tmp_path / "job.yaml").tables
+    assert (person.rows, visits.rows) == (60, len(whose))
+    assert 50 < visits.rows_beyond < visits.rows
