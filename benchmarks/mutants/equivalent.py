@@ -684,12 +684,6 @@ EQUIVALENT: Mapping[str, str] = {
     "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1)": "Nothing behind the last entry is read.",
     "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1) #1": "Nothing behind the last entry is read.",
     "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1) #2": "Before the first value no group begins.",
-    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1) #3": "It says how many values are looked at together.",
-    "core/recount/labels/published_values.py:_best_groups: 1 -> (1 + 1) #4": "It says how many values are looked at together.",
-    "core/recount/labels/published_values.py:_best_groups: 2 -> (2 + 1)": "It says how many values are looked at together.",
-    "core/recount/labels/published_values.py:_best_groups: 2 * least -> 2": "It says how many values are looked at together.",
-    "core/recount/labels/published_values.py:_best_groups: 2 * least -> least": "It says how many values are looked at together.",
-    "core/recount/labels/published_values.py:_best_groups: 2 * least + 1 -> 2 * least": "It says how many values are looked at together.",
     "core/recount/labels/published_values.py:_best_groups: sums[back] < np.inf -> True": "What is behind no group is never gone back to.",
     "core/recount/labels/published_values.py:_best_groups: < -> <=": "What is behind no group is never gone back to.",
     "tasks/recount/tables.py:recount_tables: True -> False": (
