@@ -30,10 +30,11 @@ from core.composition.joint_classes import (
 )
 from core.composition.joint_figures import SETS, few_persons_sql, joint_classes_sql, means_sql, sets_table_sql
 from core.units.source_digests import Likeness
+from schemas.errors.base import listed
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.by_files import Figures, returning_reason, run_comparison
-from tasks.composition.earlier import ROWS_OF_TABLES, Earlier, KnownRecords, shows_rows_of_tables
+from tasks.composition.earlier import Earlier, KnownRecords, columns_of_rows
 from tasks.composition.joint_values import Promises, units_at_risk_by_values
 from tasks.composition.release_history import Entry, promises_by_column, read_entry, ways_of_columns
 from tasks.counting.contents import DigestedColumns
@@ -123,8 +124,8 @@ def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Co
     _, untreated, kept = entry.digested
     own, other, job = known.digested, DigestedColumns(*(tuple(name for name, _ in columns) for columns in entry.digested)), known.run.job
     here = {(name, kind) for name, kind in known.kinds.items()}
-    if shows_rows_of_tables(known, earlier, {*other.untreated, *other.values}):
-        raise UnmeasuredError(ROWS_OF_TABLES)
+    if unlike := columns_of_rows(known, earlier, {*other.untreated, *other.values}):
+        raise UnmeasuredError(f"both publish {listed(unlike)}, one of them in rows of several tables, so that changes would be overlooked")
     # What only one of both publishes shows no change; and where this source lacks some, the digest of the others is not known.
     common = {*other.untreated} & {*own.untreated, *own.values}
     if common and not here.issuperset(untreated):

@@ -260,14 +260,11 @@ def names_in_one(known: KnownRecords, tables: Sequence[str]) -> tuple[Names, Nam
     return partial(plain, below=sides[0]), partial(plain, below=sides[1])
 
 
-ROWS_OF_TABLES = "one of both publishes rows of a person in several tables and the other in one, so that changes would be overlooked"
-
-
-def shows_rows_of_tables(known: KnownRecords, earlier: Earlier, published: Set[str]) -> bool:
-    """Return whether just one of two releases is of several tables, and both publish a column of rows."""
+def columns_of_rows(known: KnownRecords, earlier: Earlier, published: Set[str]) -> list[str]:
+    """Return the columns that one of two releases publishes with a table's name, and the other without it."""
     own = {*known.digested.untreated, *known.digested.values}
     here, there = names_in_one(known, earlier.tables_below)
-    return here(own) & there(published) > own & published
+    return sorted(here(own - published) & there(published - own))
 
 
 def _related(known: KnownRecords, entry: Registered, registry: ReleaseRegistry, keyed: KeyedSketches | None) -> Earlier | None:
