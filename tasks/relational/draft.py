@@ -196,7 +196,9 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
         shown += [f"types: {{{', '.join(f'{yaml_name(name)}: {kind}' for name, kind in types.items())}}}"] if types else []
         files = ", ".join(literal(str(path)) for path in front.files)
         how = f"delim = {literal(str(front.source.get('delimiter', ',')))}, header = true, all_varchar = true"
-        reader = f"read_csv([{files}], {how})" if front.kind == "csv" else f"read_parquet([{files}])"
+        # Else DuckDB takes folders such as a=b above all the files for a column of theirs.
+        hive = f"hive_partitioning = {str(bool(front.source.get('hive'))).lower()}"
+        reader = f"read_csv([{files}], {how}, hive_partitioning = false)" if front.kind == "csv" else f"read_parquet([{files}], {hive})"
         # The first records are enough to judge columns; k and the share of rows that a bound withholds are of all.
         [(every,)] = front.connection.execute("SELECT count(*) FROM everything").fetchall() if found.has_more else [(found.records,)]
         return DraftedTable(folder.name, f"{{{', '.join(shown)}}}", reader, list(proposals), int(every)), ladders

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,15 +75,27 @@ def test_no_bound_is_told_where_none_helps() -> None:
     assert rows_of([0], []).bound(6, 0.0) is None
 
 
+def write_tables(folder: Path, visit: Mapping[str, Sequence[Any]]) -> None:
+    """Write a table of sixty persons and one of their visits."""
+    for name, columns in {"person": {"person_id": range(60), "age": [one % 3 for one in range(60)]}, "visit": visit}.items():
+        (folder / name).mkdir(parents=True)
+        pq.write_table(pa.table({column: list(values) for column, values in columns.items()}), folder / name / "0.parquet")
+
+
+def test_a_folder_above_the_tables_names_no_column_of_theirs(tmp_path: Path) -> None:
+    folder = tmp_path / "person_id=7"
+    write_tables(folder, {"person_id": [*range(60)] * 2, "ward": ["a", "b"] * 60})
+    person, visit = draft_tables([folder / "person", folder / "visit"], tmp_path / "job.yaml").tables
+    assert (person.key, visit.references) == ("person_id", {"person_id": "person"})
+
+
 def test_a_draft_counts_rows_beyond_a_bound_among_all_though_it_judges_columns_by_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten of sixty persons have up to thirty visits, the others one."""
     whose = [person for person in range(60) for _ in range(person + 21 if person < 10 else 1)]
     visit = {"visit_id": range(1000, 1000 + len(whose)), "person_id": whose, "ward": ["ab"[one % 2] for one in whose]}
-    for name, columns in {"person": {"person_id": range(60), "age": [one % 3 for one in range(60)]}, "visit": visit}.items():
-        (tmp_path / name).mkdir()
-        pq.write_table(pa.table({column: list(values) for column, values in columns.items()}), tmp_path / name / "0.parquet")
+    write_tables(tmp_path, visit)
     monkeypatch.setattr(open_sources, "MOST_RECORDS", 50)
     person, visits = draft_tables([tmp_path / "person", tmp_path / "visit"], tmp_path / "job.yaml").tables
     assert (person.rows, visits.rows) == (60, len(whose))
