@@ -267,12 +267,13 @@ def read_csv_sql(job: Job, path: Path, names: Sequence[str], buffer: int) -> str
 def texts_sql(paths: Sequence[Path], names: Sequence[str], delimiter: str, options: str = "nullstr = ['']") -> str:
     """Return SQL of DuckDB's ``read_csv`` that reads all columns of CSV files in UTF-8 as text.
 
-    Nothing is guessed from a sample, or types would depend on where a value stands.
+    Nothing is guessed from a sample, or types would depend on where a value stands. Nor from folders: below one called age=5 the column
+    ``age`` would be 5 in every record.
     """
     struct = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     return (
-        f"read_csv([{', '.join(literal(str(path)) for path in paths)}], auto_detect = false, header = true, "
-        f"delim = {literal(delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, {options})"
+        f"read_csv([{', '.join(literal(str(path)) for path in paths)}], auto_detect = false, hive_partitioning = false, "
+        f"header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, {options})"
     )
 
 

@@ -213,7 +213,7 @@ def _in_place(job: Job, ending: ExitStack) -> Sample:
     read = ending.enter_context(files_in_utf8(files, job.source.encoding))
     listed, nulls = (f"[{', '.join(map(literal, some))}]" for some in (map(str, read), job.source.null_values or [""]))
     said = f"delim = {literal(job.source.delimiter)}, nullstr = {nulls}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
-    return Sample(f"read_csv({listed}, {said})", {}, texts=True)
+    return Sample(f"read_csv({listed}, {said}, hive_partitioning = false)", {}, texts=True)
 
 
 def files_here(job: Job) -> list[Path]:

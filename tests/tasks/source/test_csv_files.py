@@ -33,6 +33,10 @@ def test_columns_without_a_type_are_text_as_it_is_written(tmp_path: Path) -> Non
     assert table.to_pydict() == {"q": ["007", " "], "b": ["1.0", " x "]}
 
 
+def test_a_folder_that_is_named_like_a_column_changes_no_value(tmp_path: Path) -> None:
+    assert converted(tmp_path / "q=7" / "c=1", "q,b\n1,2\n3,4\n").to_pydict() == {"q": ["1", "3"], "b": ["2", "4"]}
+
+
 def test_quotes_keep_delimiters_line_breaks_and_quotes(tmp_path: Path) -> None:
     assert converted(tmp_path, 'q,b\n"a,b","c""d"\n"e\nf",g\n').to_pydict() == {"q": ["a,b", "e\nf"], "b": ['c"d', "g"]}
 

@@ -47,8 +47,10 @@ def folder(tmp_path: Path) -> Path:
             "ill": random.choice(["flu", "gout"], ROWS),
         }
     )
-    table.write_csv(tmp_path / "visits.csv")
-    return tmp_path
+    # No table's column, although DuckDB takes it for one.
+    (folder := tmp_path / "town=North").mkdir()
+    table.write_csv(folder / "visits.csv")
+    return folder
 
 
 def drawn(folder: Path, **columns: object) -> tuple[PeopleSample, dict[str, object]]:
