@@ -28,7 +28,7 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import count_remote_workers, run_for_item, run_for_items
 from tasks.source.chunks import Chunk, ChunkedSource
 from tasks.source.reading import long_texts, open_source_file, read_chunk
-from tasks.store.database import ENOUGH, database
+from tasks.store.database import ENOUGH, database, file_pattern
 from tasks.store.files import private_folder
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact, Store
@@ -247,7 +247,10 @@ def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]]
         return {number: _summed(groups) for number, groups in counted.items()}
     # Each thread holds buffers of its own, which a small budget has no room for.
     with database(job.memory, private_folder(spill), 1 if job.memory < ENOUGH else job.threads) as connection:
-        return {number: tuple(figures) for number, *figures in connection.execute(VALUE_SUMS_SQL, {"files": list(files)}).fetchall()}
+        return {
+            number: tuple(figures)
+            for number, *figures in connection.execute(VALUE_SUMS_SQL, {"files": list(map(file_pattern, files))}).fetchall()
+        }
 
 
 def _summed(groups: Sequence[Group]) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from schemas.job.source import UTF8
 from schemas.reading.typed_texts import DECIMAL, ISO, Spelling, number_sql, typed_sql
 from tasks.planning.profiles import MOST_RECORDS, READINGS
 from tasks.source.csv_files import BLOCK, DELIMITERS, bad_rows_error, header_names, texts_sql, write_in_utf8
-from tasks.store.database import literal, quote
+from tasks.store.database import file_pattern, files_sql, literal, quote
 from tasks.store.files import random_temporary_folder
 
 USUAL_DELIMITER = ","
@@ -64,7 +64,7 @@ def parquet_sample(
     Args:
         names: What a user calls the files, if not by their paths.
     """
-    relation = f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})"
+    relation = f"read_parquet({files_sql(files)}, hive_partitioning = {str(hive).lower()})"
     try:
         schemas = map(pq.read_schema, files)
         return Sample(relation, schemas=dict(zip(names or map(str, files), schemas, strict=True)))
@@ -121,7 +121,7 @@ def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
     One ragged line is enough for DuckDB to take each line for one field.
     """
     try:
-        [(found,)] = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(file))})").fetchall()
+        [(found,)] = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(file_pattern(file))})").fetchall()
     except duckdb.Error:
         found = None
     with suppress(OSError, ValueError), pa.input_stream(str(file), compression="detect") as stream:
@@ -165,10 +165,6 @@ def encoding_of(file: Path) -> str:
         # Who reads it says what is wrong with it.
         return UTF8
     return UTF8
-
-
-def _listed(files: Sequence[Path]) -> str:
-    return ", ".join(literal(str(path)) for path in files)
 
 
 Key = TypeVar("Key")

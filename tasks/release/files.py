@@ -16,7 +16,7 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.reading.regular_files import header_lines
 from tasks.release.manifest import check_no_links
 from tasks.source.locations import Partition, columns_named_by_folders, relation_of_files
-from tasks.store.database import is_file_fault, is_short_of_files, literal, quote
+from tasks.store.database import files_sql, is_file_fault, is_short_of_files, literal, quote
 from tasks.store.files import MOST_LISTED, file_digest
 
 SUFFIXES = (".parquet", ".csv", ".duckdb")
@@ -150,10 +150,9 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
     columns = ", ".join(
         f"{unescaped_csv_sql(quote(name))} AS {quote(name)}" if dtype == "VARCHAR" else quote(name) for name, dtype in types.items()
     )
-    listed = ", ".join(literal(str(path)) for path in files)
     # Null and empty text are told apart by quotes alone, and nothing is sniffed: what content suggests must not decide over types.
     return (
-        f"(SELECT {columns} FROM read_csv([{listed}], auto_detect = false, header = true, delim = {literal(layout.delimiter)}, "
+        f"(SELECT {columns} FROM read_csv({files_sql(files)}, auto_detect = false, header = true, delim = {literal(layout.delimiter)}, "
         f"quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{struct}}}, hive_partitioning = false))"
     )
 

@@ -24,7 +24,7 @@ from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.source.batches import GROUP_ROWS, check_row_count, equal_groups
 from tasks.source.locations import Located, Readable
 from tasks.source.unpacked import MOST_VALUE
-from tasks.store.database import connect, literal, quote, write_parquet
+from tasks.store.database import connect, files_sql, literal, quote, write_parquet
 from tasks.store.files import private_folder
 from tasks.store.keys import Key, StepCode
 from tasks.store.store import Artifact, Store
@@ -272,7 +272,7 @@ def texts_sql(paths: Sequence[Path], names: Sequence[str], delimiter: str, optio
     """
     struct = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     return (
-        f"read_csv([{', '.join(literal(str(path)) for path in paths)}], auto_detect = false, hive_partitioning = false, "
+        f"read_csv({files_sql(paths)}, auto_detect = false, hive_partitioning = false, "
         f"header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, {options})"
     )
 

@@ -26,7 +26,7 @@ from schemas.job.source import is_address
 from schemas.reading.typed_texts import is_spelling, sql_type
 from tasks.engine.progress import notify
 from tasks.source.listing import Stat, digest_while_stable, file_stat, is_hidden, matching_objects, table_format_here
-from tasks.store.database import literal, quote
+from tasks.store.database import files_sql, literal, quote
 from tasks.store.files import real_path, write_atomically
 from tasks.store.keys import json_with_digest, values_with_digest
 from tasks.store.place import target_of, work_of
@@ -354,14 +354,13 @@ def relation_of_files(
         together.setdefault(partition, []).append(path)
     parts = []
     for partition, paths in together.items():
-        listed = ", ".join(map(literal, paths))
         # DuckDB would take the folders for columns of types of its own choice, beside ours.
         asked = [
             "hive_partitioning = false",
             *["union_by_name = true"] * (not same_columns),
             *["file_row_number = true"] * with_row_numbers,
         ]
-        read = f"read_parquet([{listed}], {', '.join(asked)})"
+        read = f"read_parquet({files_sql(paths)}, {', '.join(asked)})"
         if len(together) == 1 and not partition:
             return read
         extra = "".join(

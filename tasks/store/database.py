@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar
@@ -20,6 +21,7 @@ import duckdb
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import MachineError
 from schemas.job.job import Job
+from schemas.job.source import is_address
 
 SHARE_OF_MEMORY = 2
 ENOUGH = 256_000_000
@@ -67,11 +69,23 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def file_pattern(path: Path | str) -> str:
+    """Return the pattern by which DuckDB finds one file and no other; an address stays as it is.
+
+    Left as they are, ``[``, ``*`` and ``?`` in a name would stand for other characters.
+    """
+    return str(path) if is_address(str(path)) else glob.escape(str(path))
+
+
+def files_sql(paths: Iterable[Path | str]) -> str:
+    """Return an SQL list of files for DuckDB's readers."""
+    return f"[{', '.join(literal(file_pattern(path)) for path in paths)}]"
+
+
 def parquet_sql(paths: Sequence[Path], *, row_numbers: bool = False) -> str:
     """Return the SQL relation of Parquet files, with ``file_row_number``, from 0, if it is asked for."""
-    listed, numbered = ", ".join(literal(str(path)) for path in paths), ", file_row_number = true" * row_numbers
     # Left to itself DuckDB takes folders such as a=b above a file for columns of it.
-    return f"read_parquet([{listed}], hive_partitioning = false{numbered})"
+    return f"read_parquet({files_sql(paths)}, hive_partitioning = false{', file_row_number = true' * row_numbers})"
 
 
 def write_parquet(connection: duckdb.DuckDBPyConnection, statement: str, path: Path, *options: str) -> int:

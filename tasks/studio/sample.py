@@ -31,7 +31,7 @@ from schemas.reading.typed_texts import standard_sql
 from tasks.planning.open_sources import read_like_a_run
 from tasks.planning.profiles import MOST_CELLS, MOST_RECORDS, planning_connection, profile_columns
 from tasks.planning.samples import Sample, files_in_utf8, parquet_sample
-from tasks.store.database import literal, quote
+from tasks.store.database import files_sql, literal, quote
 
 MOST_PEOPLE = 20_000
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestamptz": "TIMESTAMPTZ"}
@@ -211,9 +211,9 @@ def _in_place(job: Job, ending: ExitStack) -> Sample:
     if job.source.format != "csv":
         return parquet_sample(None, files)  # type: ignore[arg-type]
     read = ending.enter_context(files_in_utf8(files, job.source.encoding))
-    listed, nulls = (f"[{', '.join(map(literal, some))}]" for some in (map(str, read), job.source.null_values or [""]))
+    nulls = f"[{', '.join(map(literal, job.source.null_values or ['']))}]"
     said = f"delim = {literal(job.source.delimiter)}, nullstr = {nulls}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
-    return Sample(f"read_csv({listed}, {said}, hive_partitioning = false)", {}, texts=True)
+    return Sample(f"read_csv({files_sql(read)}, {said}, hive_partitioning = false)", {}, texts=True)
 
 
 def files_here(job: Job) -> list[Path]:

@@ -37,6 +37,12 @@ def test_a_folder_that_is_named_like_a_column_changes_no_value(tmp_path: Path) -
     assert converted(tmp_path / "q=7" / "c=1", "q,b\n1,2\n3,4\n").to_pydict() == {"q": ["1", "3"], "b": ["2", "4"]}
 
 
+@pytest.mark.parametrize(("name", "other"), [("in[1]", "in1"), ("a*", "ab"), ("a?", "ac")])
+def test_no_other_file_is_read_that_a_name_is_a_pattern_for(tmp_path: Path, name: str, other: str) -> None:
+    converted(tmp_path / other, "q,b\n5,6\n")
+    assert converted(tmp_path / name, "q,b\n1,2\n").to_pydict() == {"q": ["1"], "b": ["2"]}
+
+
 def test_quotes_keep_delimiters_line_breaks_and_quotes(tmp_path: Path) -> None:
     assert converted(tmp_path, 'q,b\n"a,b","c""d"\n"e\nf",g\n').to_pydict() == {"q": ["a,b", "e\nf"], "b": ['c"d', "g"]}
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.base import StorageError
 from schemas.job.job import load_job
-from tasks.store.database import connect, database_kept_open
+from tasks.store.database import connect, database_kept_open, parquet_sql
 from tests.jobs import people, people_job
 
 LATE = "SELECT CASE WHEN row = 400000 THEN error('{}') ELSE row END FROM range(500000) AS rows(row)"
@@ -33,6 +35,18 @@ def test_what_is_lacking_while_rows_are_read_is_told(tmp_path: Path, said: str, 
 def test_errors_of_the_system_stay_what_they_are(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), connect(load_job(people_job(tmp_path, people(3))), tmp_path / "spill"):
         (tmp_path / "nowhere").read_bytes()
+
+
+@pytest.mark.parametrize("folder", ["in[1]", "in[1", "a*b?", "[[]]", "q=7"])
+def test_files_below_any_folder_are_read_as_they_are(tmp_path: Path, folder: str) -> None:
+    places = [tmp_path / one for one in (folder, "in1", "axbx", "[", "]")]
+    for number, place in enumerate(places):
+        place.mkdir()
+        pq.write_table(pa.table({"q": [number]}), place / "t.parquet")
+    with connect(load_job(people_job(tmp_path, people(3))), tmp_path / "spill") as database:
+        for number, place in enumerate(places):
+            assert database.sql(f"FROM {parquet_sql([place / 't.parquet'])}").fetchall() == [(number,)]
+        assert len(database.sql(f"FROM {parquet_sql([place / 't.parquet' for place in places])}").fetchall()) == len(places)
 
 
 def test_one_database_serves_all_who_share_it_and_nobody_else(tmp_path: Path) -> None:
