@@ -141,14 +141,16 @@ def profile_source(front: OpenSource) -> SourceProfile:
         unfit |= unfit_columns(schema)
     check_same_columns(list(front.schemas), list(front.schemas.values()))
     [(many,)] = front.connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM everything LIMIT {MOST_RECORDS + 1})").fetchall()
-    width = len(front.connection.execute("DESCRIBE everything").fetchall())
+    limit, has_more = "", many > MOST_RECORDS
     # DuckDB holds all records below a LIMIT in memory, so that there is none where it takes nothing away.
-    limit = f" LIMIT {min(MOST_RECORDS, max(MOST_CELLS // max(width, 1), 1))}" if many > MOST_RECORDS else ""
+    if has_more:
+        width = len(front.connection.execute("DESCRIBE everything").fetchall())
+        limit = f" LIMIT {min(MOST_RECORDS, max(MOST_CELLS // width, 1))}"
     front.connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS FROM everything{limit}")
     columns, records = profile_columns(front.connection, all_are_texts=front.texts, unfit=unfit)
     if not records:
         raise SourceError.empty(len(front.files))
-    return SourceProfile(tuple(replace(one, zoned=one.name in front.zoned) for one in columns), records, many > MOST_RECORDS)
+    return SourceProfile(tuple(replace(one, zoned=one.name in front.zoned) for one in columns), records, has_more)
 
 
 def _explained(sample: Sample) -> SkaldError | None:
