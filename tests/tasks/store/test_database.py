@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -13,6 +14,7 @@ from schemas.errors.base import StorageError
 from schemas.job.job import load_job
 from tasks.store.database import connect, database_kept_open, parquet_sql
 from tests.jobs import people, people_job
+from tests.places import ROOT
 
 LATE = "SELECT CASE WHEN row = 400000 THEN error('{}') ELSE row END FROM range(500000) AS rows(row)"
 """Fails when most rows were read."""
@@ -47,6 +49,15 @@ def test_files_below_any_folder_are_read_as_they_are(tmp_path: Path, folder: str
         for number, place in enumerate(places):
             assert database.sql(f"FROM {parquet_sql([place / 't.parquet'])}").fetchall() == [(number,)]
         assert len(database.sql(f"FROM {parquet_sql([place / 't.parquet' for place in places])}").fetchall()) == len(places)
+
+
+def test_every_statement_names_files_by_what_finds_no_other_file() -> None:
+    """What ``[…]`` stands for is said in docstrings alone."""
+    named = re.compile(r"(?:read_csv|read_parquet|sniff_csv)\((?!\{files_sql\(|\{files\}|\$files|\{literal\(file_pattern\(|\[…\])")
+    found = [
+        path.name for room in ("core", "tasks", "flows") for path in (ROOT / room).rglob("*.py") if named.search(path.read_text("utf-8"))
+    ]
+    assert not found
 
 
 def test_one_database_serves_all_who_share_it_and_nobody_else(tmp_path: Path) -> None:
