@@ -135,7 +135,7 @@ def draft_job(given: SourceOptions, out: Path, *, accept: bool = False) -> Draft
     write_atomically(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
     unit = "person" if person else "record"
     return DraftedJob(
-        decided.proposals, questions, found.records, found.has_more, gcp, tuple(ladders), exposed, unit, decided.promises, decided.obstacle
+        decided.proposals, questions, found.records, front.has_more, gcp, tuple(ladders), exposed, unit, decided.promises, decided.obstacle
     )
 
 
@@ -227,7 +227,7 @@ def _tried(
     def decided(taken: Sequence[Proposal]) -> DraftContents:
         mine = [_moved(one) if one in able and one not in taken else one for one in proposals]
         return DraftContents(
-            job_name(out), front.source, front.texts, found.records, found.has_more, sampled, tuple(mine), person, k=k,
+            job_name(out), front.source, front.texts, found.records, front.has_more, sampled, tuple(mine), person, k=k,
             values_kept=guarded_columns(mine, values_kept),
             accept=accept,
         )  # fmt: skip

@@ -25,7 +25,7 @@ from schemas.job.formats import FORMATS, SourceFormat, format_of_connection, for
 from schemas.job.job import Job, load_job
 from schemas.job.source import is_address, suffix
 from schemas.reading.regular_files import given_job
-from tasks.planning.profiles import MOST_CELLS, MOST_RECORDS, planning_connection, profile_columns, read_format, source_files
+from tasks.planning.profiles import MOST_RECORDS, first_records, planning_connection, profile_columns, read_format, source_files
 from tasks.planning.samples import Sample, parquet_sample, unfit_columns
 from tasks.source.extracts import fixed_extract
 from tasks.source.listing import is_hidden
@@ -67,6 +67,7 @@ class OpenSource(NamedTuple):
         where: What an error calls it, and ``kind`` its format.
         files: Files of this machine that the user named, or that are in a folder of that name.
         schemas: The columns of each file, by what a user calls it; none where they are not known.
+        has_more: Whether it has more than the first records.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -77,6 +78,7 @@ class OpenSource(NamedTuple):
     kind: str
     files: tuple[Path, ...]
     schemas: Mapping[str, pa.Schema]
+    has_more: bool
 
 
 def job_name(out: Path) -> str:
@@ -111,8 +113,10 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
         else:
             sample = read_like_a_run(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
-        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
-        yield OpenSource(connection, {**source, **sample.keys}, sample.texts, sample.zoned, where, kind, tuple(files), sample.schemas)
+        first = sample.first or first_records(connection, "everything")
+        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {first.relation}")
+        keys = {**source, **sample.keys}
+        yield OpenSource(connection, keys, sample.texts, sample.zoned, where, kind, tuple(files), sample.schemas, first.has_more)
     except duckdb.OutOfMemoryException:
         raise FileError.too_large_for_draft(MOST_RECORDS) from None
     except duckdb.Error:
@@ -124,11 +128,10 @@ def open_for_draft(given: SourceOptions, out: Path) -> Iterator[OpenSource]:
 
 
 class SourceProfile(NamedTuple):
-    """Profiles of a source's columns, the number of records counted, and whether it has more."""
+    """Profiles of a source's columns, and the number of records counted."""
 
     columns: tuple[ColumnProfile, ...]
     records: int
-    has_more: bool
 
 
 def profile_source(front: OpenSource) -> SourceProfile:
@@ -140,17 +143,10 @@ def profile_source(front: OpenSource) -> SourceProfile:
             raise ValuesError.no_names(nameless)
         unfit |= unfit_columns(schema)
     check_same_columns(list(front.schemas), list(front.schemas.values()))
-    [(many,)] = front.connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM everything LIMIT {MOST_RECORDS + 1})").fetchall()
-    limit, has_more = "", many > MOST_RECORDS
-    # DuckDB holds all records below a LIMIT in memory, so that there is none where it takes nothing away.
-    if has_more:
-        width = len(front.connection.execute("DESCRIBE everything").fetchall())
-        limit = f" LIMIT {min(MOST_RECORDS, max(MOST_CELLS // width, 1))}"
-    front.connection.execute(f"CREATE OR REPLACE TEMP VIEW source AS FROM everything{limit}")
     columns, records = profile_columns(front.connection, all_are_texts=front.texts, unfit=unfit)
     if not records:
         raise SourceError.empty(len(front.files))
-    return SourceProfile(tuple(replace(one, zoned=one.name in front.zoned) for one in columns), records, has_more)
+    return SourceProfile(tuple(replace(one, zoned=one.name in front.zoned) for one in columns), records)
 
 
 def _explained(sample: Sample) -> SkaldError | None:

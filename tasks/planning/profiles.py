@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -24,6 +25,8 @@ MOST_CELLS = 25_000_000
 """Values that are looked at of a table that has more records: of 500 columns the first fifty thousand records."""
 AT_A_TIME = 20
 """Columns that are counted at a time: exact quantiles hold all their numbers in memory."""
+MOST_AGGREGATES = 200
+"""Aggregates of one statement."""
 FIRST = 2_000
 """Records that rule out most readings of a text cheaply."""
 KINDS: Mapping[str, Kind] = {
@@ -80,6 +83,28 @@ def is_hierarchy(name: str) -> bool:
     return bool({"hierarchy", "hierarchies"} & set(words(name)))
 
 
+class FirstRecords(NamedTuple):
+    """What DuckDB reads a source's first records as, and whether the source has more."""
+
+    relation: str
+    has_more: bool
+
+
+def most_records(column_count: int) -> int:
+    """Return the records of a table with so many columns that are looked at, if it has more than ``MOST_RECORDS``."""
+    return max(min(MOST_RECORDS, MOST_CELLS // max(column_count, 1)), 1)
+
+
+def first_records(connection: duckdb.DuckDBPyConnection, relation: str) -> FirstRecords:
+    """Return the first records of a relation, all of them if there are at most ``MOST_RECORDS``."""
+    [(many,)] = connection.execute(f"SELECT count(*) FROM (SELECT 1 FROM {relation} LIMIT {MOST_RECORDS + 1})").fetchall()
+    # DuckDB holds all records below a LIMIT in memory, so that there is none where it takes nothing away.
+    if many <= MOST_RECORDS:
+        return FirstRecords(relation, has_more=False)
+    width = len(connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall())
+    return FirstRecords(f"(SELECT * FROM {relation} LIMIT {most_records(width)})", has_more=True)
+
+
 def planning_connection() -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB database with a memory limit of 1 GB and no spilling to disk."""
     # Nothing is spilt, because there is no private folder yet; and no extension is fetched on account of a file's content.
@@ -120,10 +145,8 @@ def profile_columns(
 def _not_finite(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, Kind]) -> list[str]:
     """Return the columns with NaN or infinity among their numbers, which cannot be put into bins."""
     names = [name for name, kind in kinds.items() if kind == "double"]
-    if not names:
-        return []
-    tests = ", ".join(f"coalesce(bool_or(NOT isfinite({quote(name)}::DOUBLE)), false)" for name in names)
-    [found] = connection.execute(f"SELECT {tests} FROM source").fetchall()
+    tests = [f"coalesce(bool_or(NOT isfinite({quote(name)}::DOUBLE)), false)" for name in names]
+    found = aggregates_of(connection, "source", tests)
     return [name for name, unexpected in zip(names, found, strict=True) if unexpected]
 
 
@@ -150,9 +173,17 @@ def _fitting(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, list[Kin
         for name, some in kinds.items()
         for kind in some
     ]
-    [(_, *fits)] = connection.execute(f"SELECT {', '.join(['count(*)', *tests])} FROM {relation}").fetchall()
-    found = iter(fits)
+    found = iter(aggregates_of(connection, relation, tests))
     return {name: [kind for kind in some if next(found)] for name, some in kinds.items()}
+
+
+def aggregates_of(connection: duckdb.DuckDBPyConnection, relation: str, aggregates: Sequence[str]) -> list[Any]:
+    """Return aggregates of a relation, a few of them for each statement: DuckDB takes minutes to plan ten thousand."""
+    found = list[Any]()
+    for start in range(0, len(aggregates), MOST_AGGREGATES):
+        [some] = connection.execute(f"SELECT {', '.join(aggregates[start : start + MOST_AGGREGATES])} FROM {relation}").fetchall()
+        found += some
+    return found
 
 
 FIGURES = 9

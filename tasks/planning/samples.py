@@ -19,7 +19,7 @@ from core.columns.column_types import is_coarsenable, is_unpublishable, plain_ty
 from schemas.errors.base import SkaldError, SourceError
 from schemas.job.source import UTF8
 from schemas.reading.typed_texts import DECIMAL, ISO, Spelling, number_sql, typed_sql
-from tasks.planning.profiles import MOST_RECORDS, READINGS
+from tasks.planning.profiles import READINGS, FirstRecords, aggregates_of, first_records
 from tasks.source.csv_files import BLOCK, DELIMITERS, bad_rows_error, header_names, texts_sql, write_in_utf8
 from tasks.store.database import file_pattern, files_sql, literal, quote
 from tasks.store.files import random_temporary_folder
@@ -29,6 +29,8 @@ _QUOTED = re.compile('"[^"]*"')
 WESTERN = "windows-1252"
 UNPUBLISHABLE = "of a type that cannot be published"
 AS_IT_IS = "of a type that is published as it is or not at all, by {publish: exact}"
+MOST_TOGETHER = 2_500_000
+"""Values that are in memory together when records are copied."""
 MOST_CHARACTERS = 1 << 26
 """Characters that are looked at to tell the encoding of a file."""
 
@@ -43,6 +45,7 @@ class Sample:
         texts: Whether every column is read as text, so that the job gives the types.
         zoned: The columns of moments with an offset, which the relation has in UTC.
         schemas: The columns of each file, by what a user calls it; none where they are not known.
+        first: The first records, where several questions are cheaper asked of a copy of them.
         close: Removes what was made for reading, such as private copies in UTF-8.
         explain: Returns what is wrong with files that DuckDB cannot read, in a sentence without values, where that is known.
     """
@@ -52,6 +55,7 @@ class Sample:
     texts: bool = False
     zoned: frozenset[str] = frozenset()
     schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
+    first: FirstRecords | None = None
     close: Callable[[], None] = ExitStack().close
     explain: Callable[[], SkaldError | None] = lambda: None
 
@@ -101,16 +105,38 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
             headers.setdefault(tuple(header), []).append(path)
         # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
         parts = [f"SELECT * FROM {texts_sql(paths, header, delimiter)}" for header, paths in headers.items()]
+        relation = f"({' UNION ALL BY NAME '.join(parts)})"
         try:
-            spelling, spelled = detect_spelling(connection, f"({' UNION ALL BY NAME '.join(parts)})")
+            first = _copied(connection, first_records(connection, relation), opened)
+            spelling, spelled = detect_spelling(connection, first.relation)
+            zoned = moments_in_utc(connection, respelled(first.relation, spelled), spelling)
         except duckdb.InvalidInputException:
             # DuckDB's message would quote the line.
             raise explain() or SourceError.unreadable(str(files[0]), "csv") from None
         keys = {"format": "csv", "delimiter": delimiter, **({"encoding": encoding} if encoding != UTF8 else {})}
         schemas = {str(file): pa.schema([(name, pa.string()) for name in header]) for file, header in zip(files, names, strict=True)}
         said = {**keys, **spelling_keys(spelling)}
-        zoned, spelled = moments_in_utc(connection, spelled, spelling)
-        return Sample(spelled, said, texts=True, zoned=zoned, schemas=schemas, close=opened.pop_all().close, explain=explain)
+        every, few = (respelled(respelled(one, spelled), zoned) for one in (relation, first.relation))
+        return Sample(
+            every, said, texts=True, zoned=frozenset(zoned), schemas=schemas, first=first._replace(relation=few),
+            close=opened.pop_all().close, explain=explain,
+        )  # fmt: skip
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, first: FirstRecords, opened: ExitStack) -> FirstRecords:
+    """Copy the first records of CSV files into a private Parquet file, where there is room for it.
+
+    Hundreds of questions are asked of a wide table, and each would read the whole text.
+    """
+    copy = opened.enter_context(random_temporary_folder("first")) / "records.parquet"
+    width = len(connection.execute(f"DESCRIBE SELECT * FROM {first.relation}").fetchall())
+    # DuckDB holds the texts of a row group in memory, and takes no fewer records than these.
+    together = f"ROW_GROUP_SIZE {min(max(MOST_TOGETHER // width, 2048), 122_880)}"
+    try:
+        connection.execute(f"COPY (SELECT * FROM {first.relation}) TO {literal(str(copy))} (FORMAT parquet, {together})")
+    except (duckdb.IOException, duckdb.OutOfMemoryException):
+        return first
+    return first._replace(relation=f"read_parquet({files_sql([copy])}, hive_partitioning = false)")
 
 
 def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
@@ -121,7 +147,7 @@ def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
     One ragged line is enough for DuckDB to take each line for one field.
     """
     try:
-        [(found,)] = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(file_pattern(file))})").fetchall()
+        [(found,)] = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(file_pattern(file))}, all_varchar = true)").fetchall()
     except duckdb.Error:
         found = None
     with suppress(OSError, ValueError), pa.input_stream(str(file), compression="detect") as stream:
@@ -185,48 +211,52 @@ DAY_SHAPE = " *[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}([ T].*)?"
 DATES = ("dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy", "yyyy.mm.dd")
 
 
-def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tuple[Spelling, str]:
-    """Return the spelling of numbers and dates in text columns, and a relation in standard spelling.
+def respelled(relation: str, columns: Mapping[str, str]) -> str:
+    """Return a relation with some columns replaced; ``columns`` is the SQL of each."""
+    replaced = ", ".join(f"{one} AS {quote(name)}" for name, one in columns.items())
+    return f"(SELECT * REPLACE ({replaced}) FROM {relation})" if columns else relation
+
+
+def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tuple[Spelling, dict[str, str]]:
+    """Return the spelling of numbers and dates in text columns, and the SQL of columns in standard spelling.
+
+    Columns that have the standard spelling already have no SQL.
 
     A column speaks for a spelling if all its values are spelled so, and at least one of them in no other way. What columns leave open,
     such as dates of which no day is beyond the twelfth or 1,234 alone, stays text.
 
     Args:
-        relation: Reads it, all columns as text.
+        relation: The records that are looked at, all columns as text.
     """
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
     # Read once: several questions are asked of it.
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {FRONT} AS SELECT * FROM {relation} LIMIT {MOST_LOOKED_AT}")
     days = _true(connection, FRONT, {name: f"bool_and(regexp_full_match({quote(name)}, {literal(DAY_SHAPE)}))" for name in names})
     spelling = _numbers(connection, names)._replace(dates=_dates(connection, days))
-    every = f"(SELECT * FROM {relation} LIMIT {MOST_RECORDS})"
-    numbers, dates = _number_columns(connection, names, spelling), _date_columns(connection, days, spelling, every)
-    held = _true(connection, every, {name: f"bool_and({_all_numbers(name, spelling)})" for name in numbers})
+    numbers, dates = _number_columns(connection, names, spelling), _date_columns(connection, days, spelling, relation)
+    held = _true(connection, relation, {name: f"bool_and({_all_numbers(name, spelling)})" for name in numbers})
     kept = {name: numbers[name] for name in held} | dates
     connection.execute(f"DROP TABLE {FRONT}")
     # What no column of the file is spelled like need not be said.
     spelling = spelling if held else Spelling(dates=spelling.dates)
-    if len(_true(connection, every, {name: _all_dates(name, ISO) for name in dates})) == len(dates):
+    if len(_true(connection, relation, {name: _all_dates(name, ISO) for name in dates})) == len(dates):
         spelling = spelling._replace(dates=ISO)
-    standard = ", ".join(f"{one} AS {quote(name)}" for name, one in kept.items())
-    return spelling, f"(SELECT * REPLACE ({standard}) FROM {relation})" if kept else relation
+    return spelling, kept
 
 
-def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spelling: Spelling) -> tuple[frozenset[str], str]:
-    """Return the text columns of moments with an offset, and a relation that has these in UTC without.
+def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, spelling: Spelling) -> dict[str, str]:
+    """Return the text columns of moments with an offset, and the SQL that has each in UTC without.
 
     Args:
-        relation: Reads it, all columns as text.
+        relation: The records that are looked at, all columns as text.
     """
     names = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
     moments = {name: typed_sql(quote(name), "timestamptz", spelling) for name in names}
     found = names
-    for most in (1, MOST_LOOKED_AT, MOST_RECORDS):
-        read = f"(SELECT * FROM {relation} LIMIT {most})"
+    for read in (f"(SELECT * FROM {relation} LIMIT 1)", f"(SELECT * FROM {relation} LIMIT {MOST_LOOKED_AT})", relation):
         found = _true(connection, read, {name: f"bool_and({quote(name)} IS NULL OR {moments[name]} IS NOT NULL)" for name in found})
-    found = _true(connection, f"(SELECT * FROM {relation} LIMIT {MOST_RECORDS})", {name: f"count({quote(name)}) > 0" for name in found})
-    utc = ", ".join(f"({moments[name]} AT TIME ZONE 'UTC')::VARCHAR AS {quote(name)}" for name in found)
-    return frozenset(found), f"(SELECT * REPLACE ({utc}) FROM {relation})" if found else relation
+    found = _true(connection, relation, {name: f"count({quote(name)}) > 0" for name in found})
+    return {name: f"({moments[name]} AT TIME ZONE 'UTC')::VARCHAR" for name in found}
 
 
 def spelling_keys(spelling: Spelling) -> Mapping[str, str]:
@@ -308,7 +338,5 @@ def _date_columns(connection: duckdb.DuckDBPyConnection, names: Sequence[str], s
 
 def _true(connection: duckdb.DuckDBPyConnection, relation: str, tests: Mapping[Key, str]) -> list[Key]:
     """Return the keys of aggregates that are true of a relation."""
-    if not tests:
-        return []
-    [found] = connection.execute(f"SELECT {', '.join(tests.values())} FROM {relation}").fetchall()
+    found = aggregates_of(connection, relation, list(tests.values()))
     return [key for key, true in zip(tests, found, strict=True) if true]

@@ -200,7 +200,7 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
         hive = f"hive_partitioning = {str(bool(front.source.get('hive'))).lower()}"
         reader = f"read_csv({files}, {how}, hive_partitioning = false)" if front.kind == "csv" else f"read_parquet({files}, {hive})"
         # The first records are enough to judge columns; k and the share of rows that a bound withholds are of all.
-        [(every,)] = front.connection.execute("SELECT count(*) FROM everything").fetchall() if found.has_more else [(found.records,)]
+        [(every,)] = front.connection.execute("SELECT count(*) FROM everything").fetchall() if front.has_more else [(found.records,)]
         return DraftedTable(folder.name, f"{{{', '.join(shown)}}}", reader, list(proposals), int(every)), ladders
 
 

@@ -29,7 +29,7 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.reading.typed_texts import standard_sql
 from tasks.planning.open_sources import read_like_a_run
-from tasks.planning.profiles import MOST_CELLS, MOST_RECORDS, planning_connection, profile_columns
+from tasks.planning.profiles import most_records, planning_connection, profile_columns
 from tasks.planning.samples import Sample, files_in_utf8, parquet_sample
 from tasks.store.database import files_sql, literal, quote
 
@@ -150,7 +150,7 @@ def _drawn(connection: duckdb.DuckDBPyConnection, relation: str, job: Job) -> Pe
     named = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
     if lacking := [f"'{name}'" for name in job.columns.person if name not in named]:
         raise SourceError.unknown_columns(lacking)
-    most = min(MOST_RECORDS, MOST_CELLS // max(len(named), 1))
+    most = most_records(len(named))
     connection.execute(f"CREATE TEMP VIEW first AS SELECT {_columns(named, job)} FROM {relation} LIMIT {most}")
     [(records,)] = connection.execute("SELECT count(*) FROM first").fetchall()
     if not records:

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.planning import open_sources, profiles
+from tasks.planning import profiles
 from tasks.planning.open_sources import SourceOptions, open_for_draft, profile_source
 from tasks.planning.profiles import FIRST, planning_connection, profile_columns, strictest_kinds
+from tests.jobs import write_csv
 
 
 def test_memory_does_not_grow_with_the_columns() -> None:
@@ -30,6 +31,7 @@ def test_figures_do_not_depend_on_which_columns_are_counted_together(monkeypatch
         )
         together = profile_columns(connection, all_are_texts=False)
         monkeypatch.setattr(profiles, "AT_A_TIME", 3)
+        monkeypatch.setattr(profiles, "MOST_AGGREGATES", 2)
         assert profile_columns(connection, all_are_texts=False) == together
 
 
@@ -53,9 +55,16 @@ def test_records_beyond_the_first_are_left_out_and_all_others_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, cells: int, looked: int
 ) -> None:
     pq.write_table(pa.table({"age": range(40), "weight": range(40)}), tmp_path / "in.parquet")
-    monkeypatch.setattr(open_sources, "MOST_RECORDS", most)
-    monkeypatch.setattr(open_sources, "MOST_CELLS", cells)
+    monkeypatch.setattr(profiles, "MOST_RECORDS", most)
+    monkeypatch.setattr(profiles, "MOST_CELLS", cells)
     with open_for_draft(SourceOptions((str(tmp_path / "in.parquet"),)), tmp_path / "job.yaml") as front:
-        assert profile_source(front)[1:] == (looked, most < 40)
+        assert (profile_source(front).records, front.has_more) == (looked, most < 40)
         [(sql,)] = front.connection.execute("SELECT sql FROM duckdb_views() WHERE view_name = 'source'").fetchall()
     assert ("LIMIT" in sql) == (most < 40)
+    write_csv(tmp_path / "in.csv", pa.table({"age": range(40), "weight": range(40)}))
+    with open_for_draft(SourceOptions((str(tmp_path / "in.csv"),)), tmp_path / "job.yaml") as front:
+        assert (profile_source(front).records, front.has_more) == (looked, most < 40)
+        assert front.connection.execute("SELECT DISTINCT age FROM source ORDER BY age::INT").fetchall() == [
+            (str(i),) for i in range(looked)
+        ]
+        assert front.connection.execute("SELECT count(*) FROM everything").fetchall() == [(40,)]

@@ -19,7 +19,7 @@ from tasks.planning.draft import draft_job
 from tasks.planning.draft_text import type_of_texts
 from tasks.planning.open_sources import SourceOptions, open_for_draft, profile_source
 from tasks.planning.pilot_runs import typed_column_sql
-from tasks.planning.samples import MOST_LOOKED_AT, detect_spelling
+from tasks.planning.samples import MOST_LOOKED_AT, detect_spelling, respelled
 
 COMMA = {"decimal": ","}
 
@@ -29,8 +29,8 @@ def detected(columns: dict[str, list[str]]) -> tuple[dict[str, str], dict[str, l
     texts = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
     with duckdb.connect() as connection:
         connection.register("texts", texts)
-        spelling, relation = detect_spelling(connection, "texts")
-        read = connection.execute(f"SELECT * FROM {relation}").fetchall()
+        spelling, columns_sql = detect_spelling(connection, "texts")
+        read = connection.execute(f"SELECT * FROM {respelled('texts', columns_sql)}").fetchall()
     keys = {key: value for key, value in spelling._asdict().items() if value != getattr(Spelling(), key)}
     return keys, {name: [row[place] for row in read] for place, name in enumerate(columns)}
 

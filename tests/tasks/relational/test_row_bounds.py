@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.relational.fitting import TableTree
-from tasks.planning import open_sources
+from tasks.planning import profiles
 from tasks.relational.draft import RowsOfPersons, draft_tables
 from tests.laws import tried
 
@@ -96,7 +96,7 @@ def test_a_draft_counts_rows_beyond_a_bound_among_all_though_it_judges_columns_b
     whose = [person for person in range(60) for _ in range(person + 21 if person < 10 else 1)]
     visit = {"visit_id": range(1000, 1000 + len(whose)), "person_id": whose, "ward": ["ab"[one % 2] for one in whose]}
     write_tables(tmp_path, visit)
-    monkeypatch.setattr(open_sources, "MOST_RECORDS", 50)
+    monkeypatch.setattr(profiles, "MOST_RECORDS", 50)
     person, visits = draft_tables([tmp_path / "person", tmp_path / "visit"], tmp_path / "job.yaml").tables
     assert (person.rows, visits.rows) == (60, len(whose))
     assert 50 < visits.rows_beyond < visits.rows

@@ -91,7 +91,7 @@ def test_the_table_says_what_stands_alone(folder: Path) -> None:
 
 def test_a_sample_is_bounded_and_the_same_each_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "MOST_PEOPLE", 50)
-    monkeypatch.setattr(sampling, "MOST_CELLS", 1200)
+    monkeypatch.setattr(profiles, "MOST_CELLS", 1200)
     monkeypatch.setattr(profiles, "AT_A_TIME", 3)
     first, _ = drawn(folder)
     again, _ = drawn(folder)
