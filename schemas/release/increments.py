@@ -329,7 +329,8 @@ class Joined(FrozenModel):
                 f"{self._most(self.smallest or 0)}."
             )
         else:
-            told.append(f"All that they publish was compared: each set of labels and values is that of at least k = {self.k:,} people.")
+            compared = "Of those that were compared, each" if self.unmeasured else "All that they publish was compared: each"
+            told.append(f"{compared} set of labels and values of somebody in several of them is that of at least k = {self.k:,} people.")
         if self.unmeasured:
             told.append(f"Not all of them were compared: {self.unmeasured}.")
         return " ".join(told)
