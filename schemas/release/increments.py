@@ -75,7 +75,8 @@ class Overlap(FrozenModel):
         by: How it is known what both share: ``files`` of the same content, or ``contents``: records that are alike in all columns that the
             other release is about count as the same ones, or ``persons``: of others, those of one person do.
         unit: What is counted at risk: persons where the job names them, else records.
-        shared: Records in both, of which ``shared_at_risk`` share both their published combinations with fewer than k.
+        shared: Records in the sources of both, of which ``shared_at_risk`` share both their published combinations with fewer than k. To be
+            left out of a release is a combination too.
         added: Records that only this one was made of, of which ``added_at_risk`` have fewer than k of these in their class.
         removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
         changed: Records in both of which another value is published here, or perhaps is: they count among ``added`` and ``removed`` too.
@@ -181,9 +182,9 @@ class Overlap(FrozenModel):
                 f"{self.unmeasured}. How many {self.counts}s both together put at risk is not known."
             )
         alike, shared = _ALIKE[self.by], f"{'at least ' * self.rounded}{counted(self.shared, self.counts)}"
-        shared = f"some {self.counts}s" if self.rounded and not self.shared else shared
+        shared, many = (f"some {self.counts}s", 0) if self.rounded and not self.shared else (shared, self.shared)
         told = [
-            f"{shares}: {shared} of this one are in it too{alike}. "
+            f"{shares}: {shared} {verb_of(many, 'are')} in the sources of both{alike}. "
             "Whoever has both can look for somebody who is in both among the few that share both published combinations."
         ]
         if self.shared_at_risk is None:

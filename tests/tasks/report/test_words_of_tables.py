@@ -8,7 +8,7 @@ import pytest
 
 from schemas.relational.manifest import ReleasedPersons, ReleasedTable, TablesLoss, TablesManifest
 from schemas.release.figures import PassedColumnOfPersons
-from schemas.release.increments import Joined
+from schemas.release.increments import Joined, Overlap, PersonsOverlap
 from tasks.relational.report import report_content, report_texts
 
 COLUMN = PassedColumnOfPersons(distinct=2, unique_records=1, values=2, looked_at=2, unique_persons=1)
@@ -49,3 +49,18 @@ def test_releases_that_join_nobody_below_k_say_it_of_whom_it_was_counted(unmeasu
     said = Joined(columns=("id",), releases=1, k=4, people=9, below_k=0, by_labels=0, smallest=4, unmeasured=unmeasured).sentence()
     assert "of somebody in several of them is that of at least k = 4 people" in said
     assert ("All that they publish was compared" in said) != ("Not all of them were compared" in said)
+
+
+@pytest.mark.parametrize(
+    ("overlap", "shared", "rounded", "words"),
+    [
+        (PersonsOverlap, 17, True, "at least 17 persons are in the sources of both"),
+        (Overlap, 1, False, "1 record is in the sources of both"),
+        (Overlap, 0, True, "some records are in the sources of both"),
+    ],
+)
+def test_who_is_left_out_is_not_said_to_be_in_the_release(overlap: type[Overlap], shared: int, rounded: bool, words: str) -> None:
+    """Records of both sources are counted, so that they may be more than either release has."""
+    found = overlap(release="r-0", k=3, shared=shared, shared_at_risk=3, added=0, removed=0, rounded=rounded)
+    assert words in found.sentence()
+    assert "this one are in" not in found.sentence()
