@@ -250,7 +250,7 @@ class Overlap(FrozenModel):
 
     def _kept(self) -> str:
         """Return the clause that both releases together keep l and t, or an empty text."""
-        return "" if self.values_at_risk is None else ", and what they share keeps the l and t that both promise"
+        return "" if self.values_at_risk is None else ", and what they share keeps the l and t that either promises"
 
     def _differing(self, records: int, at_risk: int | None, which: str, how: str) -> list[str]:
         """Return the sentence about records that only one of the releases has, as a list of 0 or 1."""
@@ -258,10 +258,8 @@ class Overlap(FrozenModel):
             return []
         of = self._most(at_risk, self.unit) if self.unit == self.counts else f"those of {self._most(at_risk, 'person')}"
         those, are = f"{'at most ' * self.rounded}{counted(records, self.counts)}", verb_of(at_risk, "are")
-        return [
-            f"Of {those} that {which}, {of} {are} in a class that {how} fewer than k = {self.k:,}: "
-            "whoever takes the others out of it is left with these."
-        ]
+        left = ": whoever takes the others out of it is left with these" if at_risk else ""
+        return [f"Of {those} that {which}, {of} {are} in a class that {how} fewer than k = {self.k:,}{left}."]
 
 
 class PersonsOverlap(Overlap):

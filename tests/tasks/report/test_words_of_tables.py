@@ -64,3 +64,9 @@ def test_who_is_left_out_is_not_said_to_be_in_the_release(overlap: type[Overlap]
     found = overlap(release="r-0", k=3, shared=shared, shared_at_risk=3, added=0, removed=0, rounded=rounded)
     assert words in found.sentence()
     assert "this one are in" not in found.sentence()
+
+
+@pytest.mark.parametrize(("at_risk", "told"), [(0, False), (3, True)])
+def test_nobody_is_left_with_those_who_are_nobody(at_risk: int, told: bool) -> None:
+    found = Overlap(release="r-0", k=3, shared=9, shared_at_risk=3, added=5, added_at_risk=at_risk, removed=0)
+    assert ("is left with these" in found.sentence()) == told
