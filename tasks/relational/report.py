@@ -241,7 +241,7 @@ def _count_text(count: int | None) -> str:
 
 
 def _loss_text(loss: float | None) -> str:
-    """Return the loss of a table; a table without quasi-identifiers, or without rows, has none, which is not 0."""
+    """Return a table's loss as text; without quasi-identifiers or rows it has none, which is not 0."""
     return "–" if loss is None else f"{loss:.4f}"
 
 

@@ -203,8 +203,8 @@ def one_value_sentence(name: str, counts: OneValue, class_count: int) -> str:
     """Return a sentence on how many classes have only one value of a sensitive column."""
     return (
         f"'{name}': in {counts.classes:,} of {class_count:,} classes ({share_text(counts.share)}), with "
-        f"{counted(counts.records, 'record')}, all who have a value hold the same one. Who is known to be in one of these is known to have "
-        "it, or none."
+        f"{counted(counts.records, 'record')}, all who have a value, if anybody has, hold the same one. Who is known to be in one of these "
+        "is known to have it, or none."
     )
 
 
