@@ -6,10 +6,13 @@ import re
 
 import pytest
 
+from core.recount.histories import TablesRecount
+from flows.terminal.tables import verified_summary
 from schemas.relational.manifest import ReleasedPersons, ReleasedTable, TablesLoss, TablesManifest
 from schemas.release.figures import PassedColumnOfPersons
 from schemas.release.increments import Joined, Overlap, PersonsOverlap
 from tasks.relational.report import report_content, report_texts
+from tasks.relational.verified import VerifiedTables
 
 COLUMN = PassedColumnOfPersons(distinct=2, unique_records=1, values=2, looked_at=2, unique_persons=1)
 
@@ -70,3 +73,9 @@ def test_who_is_left_out_is_not_said_to_be_in_the_release(overlap: type[Overlap]
 def test_nobody_is_left_with_those_who_are_nobody(at_risk: int, told: bool) -> None:
     found = Overlap(release="r-0", k=3, shared=9, shared_at_risk=3, added=5, added_at_risk=at_risk, removed=0)
     assert ("is left with these" in found.sentence()) == told
+
+
+@pytest.mark.parametrize(("histories", "words"), [(1, "there is one history."), (2, "there are 2 different histories.")])
+def test_one_history_is_not_different_from_others(histories: int, words: str) -> None:
+    recount = TablesRecount(persons=4, histories=histories, smallest=2, failing=0, records={"person": 4, "visit": 2})
+    assert verified_summary(VerifiedTables(manifest(2, histories), recount, ())).endswith(words)
