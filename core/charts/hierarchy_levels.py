@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.charts.chart import Picture, paint, text, width_of
+from schemas.errors.base import counted
 
 WIDE, LEFT, TOP, ROW, BOX = 980, 190, 64, 46, 30
 MOST_BOXES = 400
@@ -68,7 +69,7 @@ def _boxes(row: LevelRow, sizes: NDArray[np.int64], placed: NDArray[np.uint32], 
     x = float(LEFT)
     for group in shown:
         width, label = float(sizes[group]) * scale, row.labels[group] if row.labels else ""
-        told = f"{label}: {sizes[group]:,} records" if label else f"{sizes[group]:,} records"
+        told = f"{label}: {counted(sizes[group], 'record')}" if label else counted(sizes[group], "record")
         box = f"<rect x='{x:.2f}' y='{y}' width='{max(width - SEAM, 0.4):.2f}' height='{BOX}' rx='3' {paint('cut')}/>"
         fits = label and width_of(label, 11) + 8 <= width
         words = text(x + width / 2, y + BOX / 2 + 4, label, "on-cut", "middle", 11) if fits else ""

@@ -12,6 +12,7 @@ from html import escape
 from core.charts.chart import Picture, paint, text, width_of
 from core.columns.domains import Node
 from core.lattice.search import STATUSES, LatticeMap
+from schemas.errors.base import counted
 
 # Border and fill differ beside the colour, so that the picture can be read in grey.
 DASH = {"fails": "none", "passes": "none", "cut": "4 2", "unexamined": "1 2"}
@@ -66,7 +67,7 @@ def lattice_sentence(drawn: LatticeMap) -> str:
     """Return the text alternative of a lattice picture, for readers who cannot see it."""
     total = sum(sum(row.values()) for row in drawn.heights)
     counts = (f"{sum(row[status] for row in drawn.heights):,} {NODE_STATES[status]}" for status in STATUSES)
-    return f"{total:,} nodes: {'; '.join(counts)}. Chosen: {_named_levels(drawn, drawn.node)}."
+    return f"{counted(total, 'node')}: {'; '.join(counts)}. Chosen: {_named_levels(drawn, drawn.node)}."
 
 
 def _named_levels(drawn: LatticeMap, node: Node) -> str:
@@ -83,7 +84,7 @@ def _box_width(drawn: LatticeMap) -> int:
 
 
 def _heading(drawn: LatticeMap, frame: Frame, total: int) -> Iterator[str]:
-    yield text(MARGIN, 34, f"The lattice of {drawn.name}: {total:,} nodes", size=18, bold=True)
+    yield text(MARGIN, 34, f"The lattice of {drawn.name}: {counted(total, 'node')}", size=18, bold=True)
     yield text(MARGIN, 56, f"Chosen levels: {_named_levels(drawn, drawn.node)}", "chosen", size=13, bold=True)
     yield text(MARGIN, TOP - 28, "Nodes of each height, coarse at the top", size=13, bold=True)
     yield text(MARGIN + 34, TOP - 12, "height", "soft", "end", 10)

@@ -21,6 +21,7 @@ from core.recount.people import PersonCount, share_at_most
 from schemas.errors.base import counted, listed, verb_of
 from schemas.job.identifiers import ColumnPublication
 from schemas.job.job import Job
+from schemas.reading.model import share_text
 from schemas.release.figures import Kind
 from schemas.release.manifest import RANGED, Manifest, endpoints_of, pseudonym_sentence, published_payload, published_qids
 
@@ -380,7 +381,8 @@ def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
     said = manifest.persons.largest_share if manifest.persons else None
     if said is None or recount.persons is None or said == share_at_most(recount.persons.largest_share):
         return []
-    return [f"the manifest says that one person holds at most {said:.0%} of the records of a class, which is not what was counted"]
+    share = share_text(said, 0)
+    return [f"the manifest says that one person holds at most {share} of the records of a class, which is not what was counted"]
 
 
 def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:

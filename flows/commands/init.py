@@ -92,6 +92,7 @@ def _as_json(drafted: "DraftedJob", out: Path) -> dict[str, object]:
 def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
     """Print the drafted roles, reasons and questions."""
     from schemas.errors.base import counted
+    from schemas.reading.model import share_text
     from tasks.planning.draft_text import counted_among, next_commands_sentence
 
     alone = Column("alone", justify="right"), Column("with others", justify="right")
@@ -101,7 +102,7 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
         asked = "" if one.question is None else "accepted: " if accept else "for you to decide: "
         publish = f", {one.publish_setting}" if one.publish_setting else ""
         away = drafted.exposed.columns.get(one.profile.name)
-        shares = (f"{away.alone:.1%}", f"{away.together:.1%}") if away else ("", "")
+        shares = (share_text(away.alone), share_text(away.together)) if away else ("", "")
         shown.add_row(Text(one.profile.name), f"{asked}{ROLES[one.role]}{publish}", one.reason, *shares)
     console = Screen(highlight=False)
     console.print(shown)
@@ -116,6 +117,6 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
             f"\n{drafted.hierarchy_files[0].parent}: {counted(len(drafted.hierarchy_files), 'hierarchy file')}, which you alone can read."
         )
     decide = f" Decide on {counted(len(drafted.questions), 'question')}." if drafted.questions and not accept else " Read it."
-    lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, {drafted.promises})." if drafted.gcp is not None else ""
+    lost = f" It would lose {share_text(drafted.gcp, 0)} (GCP, on a sample, {drafted.promises})." if drafted.gcp is not None else ""
     then = drafted.obstacle or next_commands_sentence(str(out))
     console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} {then}")

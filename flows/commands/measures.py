@@ -126,6 +126,8 @@ def utility(
 
 def utility_summary(utility: Utility) -> RenderableType:
     """Return two terminal tables with the utility figures of a release."""
+    from schemas.reading.model import share_text
+
     columns = NameTable("quasi-identifier", "generalised (NCP)", "marginal (TV)", "associations (ΔV)", box=None, header_style="bold")
     for qid, figures in utility.columns.items():
         columns.add_row(qid, f"{figures.generalised:.4f}", f"{figures.marginal:.4f}", f"{figures.association:.4f}")
@@ -148,14 +150,14 @@ def utility_summary(utility: Utility) -> RenderableType:
     facts.add_row("associations", f"Cramér's V of two columns moved by {utility.association:.4f} in the mean")
     for name, one in utility.published.items():
         error = "" if one.error is None else f", mean absolute error {one.error:g}"
-        facts.add_row(f"'{name}'", f"{one.changed:.1%} of its values stand for others too{error}; {one.nulls_text}")
+        facts.add_row(f"'{name}'", f"{share_text(one.changed)} of its values stand for others too{error}; {one.nulls_text}")
     if told := utility.classifier:
         facts.add_row(
             f"'{told.target}' told",
-            f"rightly for {told.release:.2%} of raw records by who learnt from the release, {told.source:.2%} from the source, "
-            f"{told.majority:.2%} from nothing",
+            f"rightly for {share_text(told.release, 2)} of raw records by who learnt from the release, "
+            f"{share_text(told.source, 2)} from the source, {share_text(told.majority, 2)} from nothing",
         )
-        each = ", ".join(f"{name} {release:.2%} ({source:.2%})" for name, (source, release) in told.learners.items())
+        each = ", ".join(f"{name} {share_text(release, 2)} ({share_text(source, 2)})" for name, (source, release) in told.learners.items())
         facts.add_row(
             "", each + ("; of records that nobody learnt from" if told.held_out else "; the release may hold the records asked about")
         )

@@ -138,7 +138,7 @@ def set_node(studio: Studio, form: Form) -> str:
         raise JobError("The page", ["that is no node; load the page again"]) from None
     text, limit = with_node(opened.text, studio.job(opened), node, share)
     studio.save(opened, text)
-    more = f" and may leave out {limit:%} of the records, as this node does" if limit is not None else ""
+    more = f" and may leave out {100 * limit:g}% of the records, as this node does" if limit is not None else ""
     studio.messages.append(PageMessage("good", f"The job now names these levels{more}."))
     return "/choices"
 

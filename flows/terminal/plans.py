@@ -12,6 +12,7 @@ from rich.text import Text
 from flows.terminal.runs import fact_table, names_by_words, risk_sentence, untreated_columns_sentence
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted, listed
+from schemas.reading.model import share_text
 from schemas.release.figures import passthrough_warnings
 from tasks.planning.forecast import WRITE, Forecast
 from tasks.planning.local_plan import LocalPlan
@@ -141,12 +142,12 @@ def _planned_qids(plan: Plan) -> Table:
 def _share(number: int, plan: Plan) -> str:
     """Return a number of records or persons with its percentage of all of them."""
     there = plan.persons.persons if plan.persons else plan.records
-    return f"{number:,} ({number / there:.2%})" if there else f"{number:,}"
+    return f"{number:,} ({share_text(number / there, 2)})" if there else f"{number:,}"
 
 
 def _of_records(records: int, plan: Plan) -> str:
     """Return a number of records with its percentage of all records."""
-    return f"{counted(records, 'record')} ({records / plan.records:.2%})"
+    return f"{counted(records, 'record')} ({share_text(records / plan.records, 2)})"
 
 
 def contributor_sentence(plan: Plan) -> str:
@@ -183,7 +184,7 @@ def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
     else:
         table.add_row("left to scan", f"{chunks} to code the records, {chunks} to rewrite")
     table.add_row("sampled now", counted(local.samples_to_scan, "chunk"))
-    table.add_row("distinct", f"{local.distinct:.1%}: combinations per record, of {counted(local.sampled, 'sampled record')}")
+    table.add_row("distinct", f"{share_text(local.distinct)}: combinations per record, of {counted(local.sampled, 'sampled record')}")
     table.add_row("rows", f"works on {local.rows}, {local.most_rows:,} at most: about {local.needed / 1e6:,.0f} MB for all at once")
     many = f", each of {local.most_records:,} records at most; workers take them from a queue" if local.parted else ""
     table.add_row("fragments", f"{local.fragments:,}{many} ({local.reason})")

@@ -20,6 +20,7 @@ from flows.terminal.screen import NameTable, Screen, print_json, say
 from schemas.errors.base import counted, printable
 from schemas.errors.storage import PrintingError
 from schemas.job.privacy import AttackBasis, AttackFigures, attacks_sentence, broken_attacks
+from schemas.reading.model import share_text
 from schemas.release.evidence import SIGNING_KEY
 from schemas.release.figures import PassedColumn, Remainder, population_sentences
 from schemas.release.manifest import Manifest, Persons
@@ -40,17 +41,17 @@ def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> Rend
     for title in ("attack", "guesses", "right", "control", "advantage", "accepted", "verdict"):
         table.add_column(title, overflow="fold")
     for one in sorted(attacks, key=lambda one: one.verdict != "broken"):
-        control = f"{one.control_right / one.control_guesses:.1%}" if one.control_guesses else "-"
+        control = share_text(one.control_right / one.control_guesses) if one.control_guesses else "-"
         table.add_row(
             attacks_sentence(one),
             f"{one.guesses:,}",
-            f"{one.right / one.guesses:.1%}" if one.guesses else "-",
+            share_text(one.right / one.guesses) if one.guesses else "-",
             control,
             f"{one.advantage:+.1%} ({one.low:+.1%} to {one.high:+.1%})",
-            f"{one.accepted:.1%}",
+            share_text(one.accepted),
             one.verdict,
         )
-    head = f"{len(attacks):,} attacks, {broken:,} of them won more than the job accepts." if attacks else "No attack was played."
+    head = f"{counted(len(attacks), 'attack')}, {broken:,} of them won more than the job accepts." if attacks else "No attack was played."
     return Group(Text(head), *(Text(printable(one)) for one in basis.unplayed), table)
 
 
@@ -108,7 +109,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     searched = untold.search if untold else manifest.search
     table.add_row("records", f"{manifest.records:,}")
     table.add_row("released", f"{manifest.released:,}")
-    table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
+    table.add_row("suppressed", f"{manifest.suppressed:,} ({share_text(manifest.suppressed / manifest.records, 2)})" + _masked(manifest))
     for name, text in suppressed_record_rows(manifest.remainder):
         table.add_row(name, text)
     least = counted(manifest.min_class, manifest.unit)
@@ -118,7 +119,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Unrep
     if persons := manifest.persons:
         table.add_row("persons", persons_sentence(persons))
         if persons.largest_share is not None:
-            table.add_row("largest share", f"nobody holds more than {persons.largest_share:.0%} of a class's records")
+            table.add_row("largest share", f"nobody holds more than {share_text(persons.largest_share, 0)} of a class's records")
     if manifest.levels:
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
     precision = f" · precision {manifest.loss['precision']:.4f}" if "precision" in manifest.loss else ""
@@ -223,7 +224,7 @@ def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
     for sentence in population_sentences(manifest.population):
         yield "population", sentence
     for name, one in manifest.one_value.items():
-        yield "one value", f"'{name}' in {one.classes:,} classes ({one.share:.1%})"
+        yield "one value", f"'{name}' in {counted(one.classes, 'class')} ({share_text(one.share)})"
     for name, column in manifest.published.items():
         if column.null:
             yield "null", f"'{name}': {column.nulls_text}"
@@ -258,9 +259,9 @@ def risk_sentence(figures: Mapping[str, int | float], unit: UnitWording) -> str:
     told = [
         f"at most 1 in {least} ({figures['prosecutor_max']:.4f})",
         f"mean {figures['prosecutor_mean']:.4f}",
-        f"{figures['uniqueness']:.2%} unique",
+        f"{share_text(figures['uniqueness'], 2)} unique",
     ]
-    above = f"{figures['share_above']:.2%} above {figures['threshold']}"
+    above = f"{share_text(figures['share_above'], 2)} above {figures['threshold']}"
     return " · ".join([*told, *([above] if "share_above" in unit.risks() else [])])
 
 

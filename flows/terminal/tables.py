@@ -132,7 +132,8 @@ def verified_summary(verified: VerifiedTables) -> str:
     rows = ", ".join(f"{counted(many, 'row')} of '{name}'" for name, many in found.records.items())
     who, knows = counted(found.smallest, "person"), verified.manifest.privacy.get("knows")
     shared = f"every choice of at most {counted(int(knows['rows']), 'row')} of a table" if isinstance(knows, dict) else "every history"
-    least = f"{shared} is shared by at least {who}; there are {found.histories:,} different histories"
+    different = "there is one history" if found.histories == 1 else f"there are {found.histories:,} different histories"
+    least = f"{shared} is shared by at least {who}; {different}"
     *before, last = head
     return "\n".join([*before, f"{last} {counted(found.persons, 'person')}, {rows}; {least}.", *after])
 

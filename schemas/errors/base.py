@@ -75,7 +75,7 @@ def listed(names: Iterable[str], most: int = 5) -> str:
 
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as ``1 value`` or ``1,200 values``."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")
 
 
 def verb_of(count: int, plural: str) -> str:

@@ -14,7 +14,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from schemas.errors.base import nearest
-from schemas.reading.model import ExactDecimal, FrozenModel, LaterJsonSchema, StrictModel, fault, part_of, plain
+from schemas.reading.model import ExactDecimal, FrozenModel, LaterJsonSchema, StrictModel, fault, part_of, plain, share_text
 from schemas.registry.treatment_kinds import TREATMENTS, Treatment, treatment_of
 
 Word = Literal["exact", "shared"]
@@ -22,8 +22,6 @@ EXACT: Word = "exact"
 SHARED: Word = "shared"
 OTHER = "other"
 """What rare texts become, unless k people have this text."""
-SMALLEST_SHARE = 0.001
-"""The smallest share that one decimal of a percentage shows."""
 
 
 class Publishing(StrictModel):
@@ -83,9 +81,8 @@ class ColumnPublication(FrozenModel):
     @property
     def nulls_text(self) -> str:
         """Clause with the share of values that are null."""
-        share = "less than 0.1%" if 0 < self.null < SMALLEST_SHARE else f"{self.null:.1%}"
         why = ": nulls of the source, and values of too few people" if self.null and counts_people(self.publish) else ""
-        return f"{share} of its values are null{why}"
+        return f"{share_text(self.null)} of its values are null{why}"
 
 
 def publish_entry(value: object) -> object:

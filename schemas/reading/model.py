@@ -160,6 +160,14 @@ def plain(value: object) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
+def share_text(share: float, places: int = 1) -> str:
+    """Return a share in percent, never rounded to 0 or 100 %: ``less than 0.1%`` or ``more than 99.9%``."""
+    least = 10.0 ** -(places + 2)
+    if 0 < share < least:
+        return f"less than {least:.{places}%}"
+    return f"more than {1 - least:.{places}%}" if 1 - least < share < 1 else f"{share:.{places}%}"
+
+
 @dataclass(frozen=True, eq=False)
 class Choice:
     """Annotation of a field that holds one of several models, chosen by a tag.

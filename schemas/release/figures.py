@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from schemas.errors.base import counted, listed, verb_of
-from schemas.reading.model import FrozenModel
+from schemas.reading.model import FrozenModel, share_text
 
 
 def may_publish_count(count: int, k: int, *totals: int) -> bool:
@@ -148,8 +148,8 @@ def population_sentences(found: PopulationRisk | None) -> tuple[str, ...]:
     if found is None:
         return ()
     fits = f"In the population of {counted(found.records, 'row')} every class fits {counted(found.k_map, 'row')} or more (k-map)"
-    risk = f"a journalist's risk is at most {found.journalist_max:.2%} and {found.journalist_mean:.2%} on average"
-    told = f"{fits}: {risk}, a marketer's {found.marketer:.2%}."
+    worst, mean, marketer = (share_text(one, 2) for one in (found.journalist_max, found.journalist_mean, found.marketer))
+    told = f"{fits}: a journalist's risk is {worst} at worst and {mean} on average, a marketer's {marketer}."
     if not found.lacking:
         return (told,)
     return told, f"Classes that are larger than the rows of the population that fit them: {found.lacking:,}. It does not hold everybody."

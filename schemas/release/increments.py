@@ -75,7 +75,8 @@ class Overlap(FrozenModel):
         by: How it is known what both share: ``files`` of the same content, or ``contents``: records that are alike in all columns that the
             other release is about count as the same ones, or ``persons``: of others, those of one person do.
         unit: What is counted at risk: persons where the job names them, else records.
-        shared: Records in both, of which ``shared_at_risk`` share both their published combinations with fewer than k.
+        shared: Records in the sources of both, of which ``shared_at_risk`` share both their published combinations with fewer than k. To be
+            left out of a release is a combination too.
         added: Records that only this one was made of, of which ``added_at_risk`` have fewer than k of these in their class.
         removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
         changed: Records in both of which another value is published here, or perhaps is: they count among ``added`` and ``removed`` too.
@@ -181,9 +182,9 @@ class Overlap(FrozenModel):
                 f"{self.unmeasured}. How many {self.counts}s both together put at risk is not known."
             )
         alike, shared = _ALIKE[self.by], f"{'at least ' * self.rounded}{counted(self.shared, self.counts)}"
-        shared = f"some {self.counts}s" if self.rounded and not self.shared else shared
+        shared, many = (f"some {self.counts}s", 0) if self.rounded and not self.shared else (shared, self.shared)
         told = [
-            f"{shares}: {shared} of this one are in it too{alike}. "
+            f"{shares}: {shared} {verb_of(many, 'are')} in the sources of both{alike}. "
             "Whoever has both can look for somebody who is in both among the few that share both published combinations."
         ]
         if self.shared_at_risk is None:
@@ -249,7 +250,7 @@ class Overlap(FrozenModel):
 
     def _kept(self) -> str:
         """Return the clause that both releases together keep l and t, or an empty text."""
-        return "" if self.values_at_risk is None else ", and what they share keeps the l and t that both promise"
+        return "" if self.values_at_risk is None else ", and what they share keeps the l and t that either promises"
 
     def _differing(self, records: int, at_risk: int | None, which: str, how: str) -> list[str]:
         """Return the sentence about records that only one of the releases has, as a list of 0 or 1."""
@@ -257,10 +258,8 @@ class Overlap(FrozenModel):
             return []
         of = self._most(at_risk, self.unit) if self.unit == self.counts else f"those of {self._most(at_risk, 'person')}"
         those, are = f"{'at most ' * self.rounded}{counted(records, self.counts)}", verb_of(at_risk, "are")
-        return [
-            f"Of {those} that {which}, {of} {are} in a class that {how} fewer than k = {self.k:,}: "
-            "whoever takes the others out of it is left with these."
-        ]
+        left = ": whoever takes the others out of it is left with these" if at_risk else ""
+        return [f"Of {those} that {which}, {of} {are} in a class that {how} fewer than k = {self.k:,}{left}."]
 
 
 class PersonsOverlap(Overlap):
@@ -329,7 +328,8 @@ class Joined(FrozenModel):
                 f"{self._most(self.smallest or 0)}."
             )
         else:
-            told.append(f"All that they publish was compared: each set of labels and values is that of at least k = {self.k:,} people.")
+            compared = "Of those that were compared, each" if self.unmeasured else "All that they publish was compared: each"
+            told.append(f"{compared} set of labels and values of somebody in several of them is that of at least k = {self.k:,} people.")
         if self.unmeasured:
             told.append(f"Not all of them were compared: {self.unmeasured}.")
         return " ".join(told)

@@ -85,7 +85,7 @@ def left_over_clause(people: int, most: int = 0) -> str:
 class OneValue(FrozenModel):
     """Counts of classes in which all known values of a sensitive column are equal.
 
-    A null is no value. Besides the classes it has their records, and their fraction of all records.
+    A null is no value. Besides the classes it has their records, and the share of all classes that they are.
     """
 
     classes: int

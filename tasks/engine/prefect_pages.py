@@ -34,6 +34,7 @@ from schemas.errors.folders import BusyError
 from schemas.errors.storage import ServerError
 from schemas.job.run_parameters import RunParameters
 from schemas.job.source import is_address
+from schemas.reading.model import plain, share_text
 from schemas.relational.manifest import TablesManifest
 from schemas.relational.tables_job import load_any_job
 from schemas.release.manifest import Manifest, Persons
@@ -70,10 +71,11 @@ def summary(report: Report, location: str, link: str, *, new: bool) -> str:
         new: Whether this run made it.
     """
     out = report.came_out
+    lost = share_text(out.suppressed / out.records, 2)
     facts = [
         ("records", f"{out.records:,}"),
         ("released", f"{out.released:,}" + (f", {out.masked:,} of them masked" if out.masked else "")),
-        ("suppressed", f"{out.suppressed:,} ({out.suppressed / out.records:.2%}; the job allows {report.asked.most_suppressed:,})"),
+        ("suppressed", f"{out.suppressed:,} ({lost}; the job allows {report.asked.most_suppressed:,})"),
         ("classes", f"{out.classes:,}, the smallest of {counted(out.min_class, out.unit)}"),
         *([("persons", _persons(out.persons))] if out.persons else []),
         *(("warning", warning) for warning in out.warnings),
@@ -110,7 +112,8 @@ def published_lines(report: Report, location: str, *, new: bool) -> list[str]:
     return [
         f"{_made(new=new)} {report.release} in '{location}'.",
         f"{counted(out.records, 'record')}: {out.released:,} released{masked}, {out.suppressed:,} suppressed of at most "
-        f"{report.asked.most_suppressed:,}; {out.classes:,} classes, the smallest of {counted(out.min_class, out.unit)}; recounted.",
+        f"{report.asked.most_suppressed:,}; {counted(out.classes, 'class')}, the smallest of {counted(out.min_class, out.unit)}; "
+        "recounted.",
         *(f"Warning: {warning}" for warning in out.warnings),
     ]
 
@@ -310,9 +313,8 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
         asked = load_any_job(path, job.overrides)
-        log_line(
-            f"Job '{asked.name}': method {asked.method.name}, k = {asked.privacy.k:,}, at most {asked.suppression.limit:.2%} suppressed."
-        )
+        limit = plain(asked.suppression.limit)
+        log_line(f"Job '{asked.name}': method {asked.method.name}, k = {asked.privacy.k:,}, at most {limit} of all suppressed.")
         with show_progress(asked.name):
             return function(path, job.overrides)
 

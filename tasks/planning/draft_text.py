@@ -15,6 +15,7 @@ from core.formats.concept_names import Role
 from core.formats.person_proposals import PersonChoice
 from core.formats.proposals import ColumnProfile, Proposal
 from schemas.errors.base import counted
+from schemas.reading.model import share_text
 from tasks.planning.evidence import ExposedPeople, Exposures
 
 WORDING: Mapping[proposed.Question, tuple[str, str]] = {
@@ -306,9 +307,9 @@ def _shares(exposed: Exposures, decided: DraftContents) -> list[str]:
 
 def exposure_sentence(away: ExposedPeople, unit: str) -> str:
     """Return a phrase on the share of people unique by a column, alone, with and without others."""
-    figures = f"alone by it {away.alone:.1%} of the {unit}"
+    figures = f"alone by it {share_text(away.alone)} of the {unit}"
     if away.without or away.together > away.alone:
-        figures += f", with the others {away.together:.1%}, without it {away.without:.1%}"
+        figures += f", with the others {share_text(away.together)}, without it {share_text(away.without)}"
     return figures
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 from core.formats.concept_names import Role
 from core.formats.proposals import Proposal
 from schemas.errors.base import counted, listed
+from schemas.reading.model import share_text
 from schemas.relational.fitting import TableTree
 from tasks.planning.draft import drafted_k
 from tasks.planning.draft_text import Question, next_commands_sentence, normalise_words, obstacle_sentence, questions_of, yaml_name
@@ -54,7 +55,8 @@ class DraftedTable:
         """What the bound on the rows of a person takes, in words; empty where there is none."""
         if self.most_rows is None:
             return ""
-        return f"withholds about {self.rows_beyond:,} of {counted(self.rows, 'row')} ({self.rows_beyond / max(self.rows, 1):.0%})"
+        share = share_text(self.rows_beyond / max(self.rows, 1), 0)
+        return f"withholds about {self.rows_beyond:,} of {counted(self.rows, 'row')} ({share})"
 
 
 @dataclass(frozen=True)
@@ -259,5 +261,5 @@ def drafted_table_sentences(drafted: DraftedTables) -> Mapping[str, str]:
     for table in drafted.tables:
         role = "the unit" if table.name == drafted.tree.unit else f"refers to {listed(table.references.values())}"
         taken = f"; rows: {{most: {table.most_rows}}} {table.bound_words}" if table.most_rows else ""
-        found[table.name] = f"{role}, key {table.key or 'none'}, {table.rows:,} rows looked at{taken}"
+        found[table.name] = f"{role}, key {table.key or 'none'}, {counted(table.rows, 'row')} looked at{taken}"
     return found

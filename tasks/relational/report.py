@@ -8,13 +8,14 @@ from typing import Any
 
 from schemas.errors.base import counted, verb_of
 from schemas.job.identifiers import ColumnPublication, treatment_sentence
+from schemas.reading.model import share_text
 from schemas.relational.manifest import ReleasedTable, TablesManifest
 from schemas.relational.table_jobs import joined_column_name
 from schemas.release.figures import (
     passthrough_warnings,
     reason_of_combinations,
     reason_of_identifying_columns,
-    reported_count_text,
+    stated_count_text,
     together_warning,
 )
 from tasks.store.keys import code_of
@@ -96,11 +97,11 @@ def _method_sentence(manifest: TablesManifest) -> str:
 
 
 def _promise_sentences(manifest: TablesManifest) -> list[str]:
-    k, knows = manifest.privacy["k"], manifest.privacy.get("knows")
+    least, knows = counted(manifest.privacy["k"], "person"), manifest.privacy.get("knows")
     if isinstance(knows, dict):
         rows = counted(int(knows["rows"]), "row")
         return [
-            f"Every choice of at most {rows} of each table right below the persons is of at least {k:,} persons with the same labels; "
+            f"Every choice of at most {rows} of each table right below the persons is of at least {least} with the same labels; "
             f"the one that fewest share is of {manifest.min_class:,}. Every choice was counted.",
             _recounted_sentence(
                 manifest,
@@ -109,8 +110,8 @@ def _promise_sentences(manifest: TablesManifest) -> list[str]:
             ),
         ]
     return [
-        f"Every history is shared by at least {k:,} persons: there are {manifest.histories:,} different ones, and the one that fewest "
-        f"share is of {manifest.min_class:,}.",
+        f"Every history is shared by at least {least}: {manifest.histories:,} {verb_of(manifest.histories, 'are')} different, and the one "
+        f"that fewest share is of {manifest.min_class:,}.",
         _recounted_sentence(manifest, f"A person who is known by all rows is found with a chance of at most 1 in {manifest.min_class:,}."),
     ]
 
@@ -145,7 +146,7 @@ def _untreated_sentences(manifest: TablesManifest) -> list[str]:
         for name, column in one.passthrough.items():
             told.append(
                 f"'{name}' of '{table}' is published as it is: {counted(column.distinct, 'value')}, "
-                f"{counted(column.unique_records, 'record')} and {reported_count_text(column.unique_persons, k)} persons alone with theirs."
+                f"{counted(column.unique_records, 'record')} and {stated_count_text(column.unique_persons, k, 'person')} alone with theirs."
             )
         told += [f"Warning of '{table}': {sentence}" for sentence in passthrough_warnings(one.passthrough)]
         told += [f"'{table}', row by row: {sentence}" for sentence in _together_sentences(one, k)]
@@ -180,8 +181,8 @@ def _rows_sentence(name: str, table: ReleasedTable, k: int) -> str:
 
 def _published_sentence(table: str, name: str, one: ColumnPublication, k: int) -> str:
     error = "" if one.error is None else f", with a mean absolute error of {one.error:,g}"
-    way = treatment_sentence(one.publish, k)
-    return f"'{name}' of '{table}' is published {way}. {one.changed:.1%} of its values stand for others too{error}. {one.nulls_text}."
+    way, changed = treatment_sentence(one.publish, k), share_text(one.changed)
+    return f"'{name}' of '{table}' is published {way}. {changed} of its values stand for others too{error}. {one.nulls_text}."
 
 
 def _key_sentences(manifest: TablesManifest) -> list[str]:
@@ -239,13 +240,18 @@ def _count_text(count: int | None) -> str:
     return "not stated" if count is None else f"{count:,}"
 
 
+def _loss_text(loss: float | None) -> str:
+    """Return a table's loss as text; without quasi-identifiers or rows it has none, which is not 0."""
+    return "–" if loss is None else f"{loss:.4f}"
+
+
 def _page(content: dict[str, Any]) -> str:
     columns = ("records", "released", "withheld", "suppressed")
     rows = "".join(
         f"<tr><td>{escape(name)}</td>{''.join(f'<td>{_count_text(table[column])}</td>' for column in columns)}"
         f"<td>{_orphans_text(table['orphans'], content['privacy']['k'])}</td>"
         f"<td>{escape(_levels_text(table['levels']))}</td>"
-        f"<td>{content['loss']['by_table'].get(name, 0):.4f}</td></tr>"
+        f"<td>{_loss_text(content['loss']['by_table'].get(name))}</td></tr>"
         for name, table in content["tables"].items()
     )
     head = "".join(f"<th>{title}</th>" for title in ("table", *columns, "orphans", "levels", "GCP"))

@@ -10,6 +10,7 @@ import json
 
 from schemas.errors.base import counted, listed, verb_of
 from schemas.job.method import OBJECTIVES
+from schemas.reading.model import share_text
 from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.figures import KINDS, identifying_columns, population_sentences
 from schemas.release.manifest import Manifest
@@ -69,7 +70,8 @@ def _linkability(manifest: Manifest) -> Criterion:
     if "marketer" in after:
         told.append(
             f"Whoever matches all {unit.several} with a register of the same quasi-identifiers is expected to be right for "
-            f"{after['marketer']:.2%} of them, and for a single one at best with a chance of {after['prosecutor_max']:.2%}."
+            f"{share_text(after['marketer'], 2)} of them, and for a single one at best with a chance of "
+            f"{share_text(after['prosecutor_max'], 2)}."
         )
     linked, overlaps, names = linked_sentences(manifest), _overlaps(manifest), identifying_columns(manifest.passthrough)
     if manifest.pseudonyms:
@@ -133,7 +135,7 @@ def _inference(manifest: Manifest) -> Criterion:
         told.append(
             one_value_sentence(name, one, manifest.classes)
             if one.classes
-            else f"'{name}': in none of the {manifest.classes:,} classes do all who have a value hold the same one."
+            else f"'{name}': in no class, of {manifest.classes:,}, do all who have a value hold the same one."
         )
     if unmeasured := [name for name in sensitive if name not in found]:
         told.append(f"{listed(unmeasured)}: not measured.")

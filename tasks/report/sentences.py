@@ -10,7 +10,7 @@ from core.recount.spreads import SLACK as RECOUNT_SLACK
 from schemas.errors.base import counted, listed, verb_of
 from schemas.job.method import METHODS, OBJECTIVES
 from schemas.job.privacy import SUPPRESSIONS
-from schemas.reading.model import plain
+from schemas.reading.model import plain, share_text
 from schemas.registry.privacy_kinds import models_in_job
 from schemas.release.figures import passthrough_warnings, population_sentences, stated_count_text
 from schemas.release.increments import composition_warning
@@ -146,7 +146,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
     """Return sentences on how the release was verified before publication."""
     told = [
         "The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
-        f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
+        f"{counted(manifest.released, 'record')} in {counted(manifest.classes, 'class')}, the smallest of "
         f"{counted(manifest.min_class, manifest.unit)}. Nulls of quasi-identifiers count as a value of their own. No class fails.",
     ]
     told += [kind.proven(column) for kind, column, _ in models_in_job(manifest.privacy)]
@@ -202,8 +202,9 @@ def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
 def one_value_sentence(name: str, counts: OneValue, class_count: int) -> str:
     """Return a sentence on how many classes have only one value of a sensitive column."""
     return (
-        f"'{name}': in {counts.classes:,} of {class_count:,} classes ({counts.share:.1%}), with {counted(counts.records, 'record')}, "
-        "all who have a value hold the same one. Who is known to be in one of these is known to have it, or none."
+        f"'{name}': in {counts.classes:,} of {class_count:,} classes ({share_text(counts.share)}), with "
+        f"{counted(counts.records, 'record')}, all who have a value, if anybody has, hold the same one. Who is known to be in one of these "
+        "is known to have it, or none."
     )
 
 
@@ -319,7 +320,7 @@ def _sentence(one: Linked, manifest: Manifest) -> str:
         return f"{shown} The set of combinations that all records of one are in is shared by {least} or more (k = {k:,})."
     left, accepted = left_over_clause(one.left_over, k), " The job accepts that (columns.linkable)." if one.accepted else ""
     return (
-        f"{shown} {stated_count_text(one.below_k, k, unit)} of {one.people:,} ({one.share:.2%}) "
+        f"{shown} {stated_count_text(one.below_k, k, unit)} of {one.people:,} ({share_text(one.share, 2)}) "
         f"{verb_of(one.below_k, 'share')} the set of combinations that their records are in with fewer than k = {k:,}, the least "
         f"{stated_count_text(one.smallest, k)}{left}.{accepted}"
     )
@@ -347,8 +348,8 @@ def _rounds(manifest: Manifest) -> Iterator[str]:
     for number, one in enumerate(manifest.remainder.rounds, start=1):
         levels = ", ".join(f"{name} {level}" for name, level in zip(names, one.node, strict=False))
         yield (
-            f"Round {number} published {counted(one.records, 'record')} of them in {one.classes:,} "
-            f"{'class' if one.classes == 1 else 'classes'}, at the best levels for what was left: {levels}."
+            f"Round {number} published {counted(one.records, 'record')} of them in {counted(one.classes, 'class')}, at the best levels for "
+            f"what was left: {levels}."
         )
 
 

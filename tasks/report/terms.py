@@ -18,7 +18,7 @@ from schemas.job.formats import FORMATS
 from schemas.job.identifiers import treatment_sentence
 from schemas.job.job import Job
 from schemas.job.method import OBJECTIVES, SkaldMethod
-from schemas.reading.model import plain
+from schemas.reading.model import plain, share_text
 from schemas.registry.hierarchies import HierarchySpec
 from schemas.registry.hierarchy_kinds import hierarchy_kind
 from schemas.release.figures import RepeatedColumn, repeating_identifiers_sentence
@@ -301,7 +301,7 @@ class UnitWording:
 def share_limits(manifest: Manifest) -> tuple[Limit, ...]:
     """Return the report's limit on the largest share of a class by one person; empty if not counted."""
     share = manifest.persons.largest_share if manifest.persons else None
-    return () if share is None else (Limit(text=LARGEST_SHARE.format(share=f"{share:.0%}"), source=PERSONS),)
+    return () if share is None else (Limit(text=LARGEST_SHARE.format(share=share_text(share, 0)), source=PERSONS),)
 
 
 CLAIMS = frozenset({"share_above"})

@@ -303,7 +303,7 @@ def test_a_safe_pair_is_said_to_be_compared_and_is_published_under_refuse(anonym
     anonymise(first)
     [joined] = anonymise(second).manifest.joined or ()
     assert joined.is_safe
-    assert "each set of labels and values is that of at least k = 4 people" in joined.sentence()
+    assert "of somebody in several of them is that of at least k = 4 people" in joined.sentence()
 
 
 @pytest.mark.ci

@@ -127,7 +127,7 @@ def test_how_many_records_of_one_person_changed_or_came_is_not_told(tmp_path: Pa
         [overlap] = made.manifest.overlaps or ()
         found.add((overlap.shared, overlap.added, overlap.removed, overlap.changed, overlap.rounded, overlap.unit))
         limits = json.loads((made.folder / "report.json").read_text())["limits"]
-        assert any("some records of this one are in it too" in limit["text"] for limit in limits)
+        assert any("some records are in the sources of both" in limit["text"] for limit in limits)
     assert found == {(0, 80, 80, None, True, "person")}
 
 
