@@ -27,18 +27,51 @@ from schemas.job.identifiers import OTHER, SHARED, Publishing, Way
 kernel = compiler("recoding.publishing")
 
 
-@kernel
+PLACES = 16
+"""Places at which a stretch of values is cut at most, at none of which a person is counted."""
+
+
 def cut_groups(numbers: NDArray[np.float64], records: NDArray[np.int64], people: NDArray[np.int64], least: int) -> NDArray[np.int64]:
     """Return where groups of ``least`` people or more start, cut for least squared error, shape (groups,).
 
-    A group that could be cut in two is never better than its parts, so that only short groups are looked at.
+    Between two values at which persons are counted lie thousands where persons have thousands of values each. A cut is tried at
+    ``PLACES`` of these only.
 
     Args:
         numbers: Shape (m,), ascending, distinct.
         records: Shape (m,), how many records have each.
         people: Shape (m,), how many people have each, no person twice; at least ``least`` together.
     """
-    count = numbers.shape[0]
+    starts = _cut_places(people)
+    means, errors = numbers[starts], np.zeros(len(starts))
+    weights, held = np.add.reduceat(records, starts), np.add.reduceat(people, starts)
+    ends = np.append(starts[1:], len(numbers))
+    for block in np.flatnonzero(ends - starts > 1).tolist():
+        part, times = numbers[starts[block] : ends[block]], records[starts[block] : ends[block]].astype(np.float64)
+        means[block] = math.fsum(part * times) / float(weights[block])
+        apart = part - means[block]
+        errors[block] = math.fsum(apart * apart * times)
+    return starts[_cut_blocks(means, errors, weights, held, least)]
+
+
+def _cut_places(people: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the values before which a cut is tried, shape (places,), ascending from 0."""
+    places, counted = np.arange(len(people)), people > 0
+    first = np.maximum.accumulate(np.where(counted, places + 1, 0))
+    after = np.minimum.accumulate(np.where(counted, places, len(people))[::-1])[::-1]
+    step = np.maximum((after - first + PLACES - 1) // PLACES, 1)
+    return np.flatnonzero(counted | ((places - first) % step == 0))
+
+
+@kernel
+def _cut_blocks(
+    means: NDArray[np.float64], errors: NDArray[np.float64], weights: NDArray[np.int64], people: NDArray[np.int64], least: int
+) -> NDArray[np.int64]:
+    """Return the first block of each group, shape (groups,): blocks of values are as one value with an error of its own.
+
+    A group that could be cut in two is never better than its parts, so that only short groups are looked at.
+    """
+    count = means.shape[0]
     before = np.zeros(count + 1, np.int64)
     for place in range(count):
         before[place + 1] = before[place] + people[place]
@@ -48,11 +81,11 @@ def cut_groups(numbers: NDArray[np.float64], records: NDArray[np.int64], people:
         weight, mean, error, most = 0.0, 0.0, 0.0, 0
         for first in range(end - 1, -1, -1):
             # Welford's sums: differences of large squares would lose all digits.
-            added = float(records[first])
+            added = float(weights[first])
             weight += added
-            apart = numbers[first] - mean
+            apart = means[first] - mean
             mean += apart * added / weight
-            error += apart * (numbers[first] - mean) * added
+            error += apart * (means[first] - mean) * added + errors[first]
             held = before[end] - before[first]
             if held >= least and best[first] + error < best[end]:
                 best[end], start[end] = best[first] + error, first

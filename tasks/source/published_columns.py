@@ -20,6 +20,7 @@ from core.columns.column_types import is_coarsenable, plain_type, working_type
 from core.recoding.publishing import CountedValues, counts_in_steps, is_number, published_values, scalar_of
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.base import SourceError
+from schemas.errors.values import ValuesError
 from schemas.job.identifiers import Publishing, Way, canonical_way, counts_people
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk, SourceFile
@@ -174,6 +175,8 @@ def fewest_people(people_of_values: pa.Table, kind: pa.DataType, among: pa.Array
 PUBLISHED = StepCode("publish", __name__)
 BYTES_PER_VALUE = 800
 """What a different value takes in the recount."""
+LARGEST_OF_MEANS = 1e140
+"""Squares of larger numbers, and sums of these, may be infinite."""
 NUMBERS = "only numbers are rounded, cut or put into groups; say publish: shared, which takes every type"
 
 
@@ -217,10 +220,17 @@ def _decided(job: Job, files: Sequence[SourceFile], name: str, columns: pa.Schem
         if job.columns.person and counts_in_steps(kind, way):
             make_number_table(connection, _persons(job, files), [working_type(columns.field(one).type) for one in job.columns.person])
         counted = count_values(connection, 0, kind, k, way, count_persons=bool(job.columns.person))
-    # The recount holds every value once more, one by one.
-    if (needed := len(counted.values) * BYTES_PER_VALUE) > job.memory:
-        raise SourceError.too_many_values(name, len(counted.values), needed)
+    check_counted_values(name, counted, way, job.memory)
     return published_values(counted, way, k).write(path)
+
+
+def check_counted_values(name: str, counted: CountedValues, way: Way, memory: int) -> None:
+    """Raise for more values than the memory holds, and for means of too large numbers."""
+    # The recount holds every value once more, one by one.
+    if (needed := len(counted.values) * BYTES_PER_VALUE) > memory:
+        raise SourceError.too_many_values(name, len(counted.values), needed)
+    if is_mean(way) and (large := np.abs(np.asarray(counted.values.cast(pa.float64()))) > LARGEST_OF_MEANS).any():
+        raise ValuesError.too_large(name, int(large.sum()), LARGEST_OF_MEANS)
 
 
 def _read(job: Job, files: Sequence[SourceFile], name: str) -> Iterator[tuple[list[pa.Array], Digests | None]]:

@@ -30,6 +30,8 @@ from schemas.job.identifiers import OTHER, Publishing, Way
 
 SEPARATOR = "chr(31)"
 """What stands between the texts of several columns."""
+MOST_BEGINNINGS = 16
+"""Values of those in a row at which nobody is counted where a group may begin."""
 MOST_ERRORS = 4_000_000
 """Errors of groups that are held at once."""
 
@@ -253,12 +255,15 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
 
     The search goes from the first value on, and for each group from its last value back.
     """
-    numbers, records = np.array([float(one.value) for one in counts]), np.array([float(one.records) for one in counts])
-    drawn = np.array([one.drawn for one in counts])
-    best, start = np.full(len(counts) + 1, np.inf), np.full(len(counts) + 1, -1)
+    firsts = _possible_firsts(counts)
+    parts = [counts[first:after] for first, after in pairwise([*firsts, len(counts)])]
+    numbers, own_errors = np.array([_centre(part) for part in parts]).T
+    records = np.array([float(sum(one.records for one in part)) for part in parts])
+    drawn = np.array([sum(one.drawn for one in part) for part in parts])
+    best, start = np.full(len(parts) + 1, np.inf), np.full(len(parts) + 1, -1)
     best[0] = 0.0
     for lasts in _blocks(_most_values(drawn, least)):
-        for last, errors in zip(lasts.tolist(), _errors_of_groups(numbers, records, drawn, lasts, least), strict=True):
+        for last, errors in zip(lasts.tolist(), _errors_of_groups(numbers, own_errors, records, drawn, lasts, least), strict=True):
             # The last group begins so many values before the last one: none, one and so on.
             reached = min(last + 1, len(errors))
             sums = best[last + 1 - reached : last + 1][::-1] + errors[:reached]
@@ -266,11 +271,33 @@ def _best_groups(counts: Sequence[ValueCount], least: int) -> list[int]:
             back = int(sums.argmin())
             if sums[back] < np.inf:
                 best[last + 1], start[last + 1] = sums[back], last - back
-    starts, end = list[int](), len(counts)
+    starts, end = list[int](), len(parts)
     while end > 0:
         end = int(start[end])
-        starts.append(end)
+        starts.append(firsts[end])
     return starts[::-1]
+
+
+def _possible_firsts(counts: Sequence[ValueCount]) -> list[int]:
+    """Return the positions at which a group may begin.
+
+    They are all values at which somebody is counted. Of values in a row at which nobody is, every one is a position, or every second, or
+    every third and so on, so that there are at most sixteen.
+    """
+    firsts, begin = list[int](), 0
+    for end in [*(place for place, one in enumerate(counts) if one.drawn), len(counts)]:
+        firsts += [*range(begin, end, -(-(end - begin) // MOST_BEGINNINGS) or 1), end]
+        begin = end + 1
+    return firsts[:-1]
+
+
+def _centre(part: Sequence[ValueCount]) -> tuple[float, float]:
+    """Return the mean of values that stay together, and their squared error."""
+    if len(part) == 1:
+        return float(part[0].value), 0.0
+    mean = math.fsum(float(one.value) * one.records for one in part) / sum(one.records for one in part)
+    apart = [float(one.value) - mean for one in part]
+    return mean, math.fsum(far * far * one.records for far, one in zip(apart, part, strict=True))
 
 
 def _most_values(drawn: NDArray[np.int64], least: int) -> NDArray[np.int64]:
@@ -295,7 +322,12 @@ def _blocks(widths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 
 def _errors_of_groups(
-    numbers: NDArray[np.float64], records: NDArray[np.float64], drawn: NDArray[np.int64], lasts: NDArray[np.int64], least: int
+    numbers: NDArray[np.float64],
+    own_errors: NDArray[np.float64],
+    records: NDArray[np.float64],
+    drawn: NDArray[np.int64],
+    lasts: NDArray[np.int64],
+    least: int,
 ) -> NDArray[np.float64]:
     """Return the squared errors of groups, by last value and number of values before it.
 
@@ -310,7 +342,7 @@ def _errors_of_groups(
         weight += records[first]
         apart = numbers[first] - mean
         mean += apart * records[first] / weight
-        error += apart * (numbers[first] - mean) * records[first]
+        error += apart * (numbers[first] - mean) * records[first] + own_errors[first]
         held += drawn[first]
         most = np.maximum(most, drawn[first])
         made.append(np.where(goes_on & (held >= least), error, np.inf))

@@ -14,13 +14,12 @@ from core.columns.column_types import working_type
 from core.formats.published import PublishedValues, read_published_values
 from core.recoding.publishing import counts_in_steps, published_values
 from core.units.digests import Digests, digests_of
-from schemas.errors.base import SourceError
 from schemas.errors.refusals import PassthroughError
 from schemas.job.identifiers import Way, canonical_way, counts_people
 from schemas.release.figures import PassedColumn
 from tasks.counting.untreated_figures import inspect_columns, refused_columns
 from tasks.relational.making.linking import ORPHAN, Linking
-from tasks.source.published_columns import BYTES_PER_VALUE, count_values, make_number_table, make_value_table
+from tasks.source.published_columns import check_counted_values, count_values, make_number_table, make_value_table
 from tasks.store.database import connect
 from tasks.store.step import FileStep
 from tasks.store.store import Artifact
@@ -129,9 +128,7 @@ def _decide(given: Linking, column: WayColumn, path: Path) -> int:
         if counts_in_steps(kind, way):
             make_number_table(connection, *_persons_by_key(connection, given))
         counted = count_values(connection, 0, kind, k, way, count_persons=True)
-    # The recount holds every value once more, one by one.
-    if (needed := len(counted.values) * BYTES_PER_VALUE) > given.job.memory:
-        raise SourceError.too_many_values(column.column, len(counted.values), needed)
+    check_counted_values(column.column, counted, way, given.job.memory)
     return published_values(counted, way, k).write(path)
 
 

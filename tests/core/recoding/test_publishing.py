@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import combinations, pairwise
@@ -184,6 +185,34 @@ def test_persons_with_many_values_each_take_the_recount_no_more_memory() -> None
     written = published_values(CountedValues(values, drawn, drawn, np.ones(3000, np.int64), 0, 0), Publishing(microaggregate=3), 1)
     assert found == [*written.apply(values).to_pylist(), None]
     assert peak < 100_000_000
+
+
+@pytest.mark.parametrize(("least", "seed"), [(2, 1), (3, 2), (5, 3)])
+def test_of_values_between_two_drawn_ones_a_group_begins_at_one_of_sixteen(least: int, seed: int) -> None:
+    """The best groups of all begin elsewhere, and are hardly better: brute force tries the allowed ones."""
+    random = np.random.default_rng(seed)
+    numbers, drawn = np.sort(random.choice(10**6, 400, replace=False)) / 8, np.zeros(400, np.int64)
+    drawn[random.choice(400, 3 * least - 1, replace=False)] = 1
+    records = random.integers(1, 9, 400)
+    starts = cut_groups(numbers, records, drawn, least).tolist()
+
+    def error(groups: Sequence[int]) -> float:
+        parts = [np.repeat(numbers[first:after], records[first:after]) for first, after in pairwise([*groups, 400])]
+        return sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+
+    some, begin = set[int](), 0
+    for end in [*np.flatnonzero(drawn).tolist(), 400]:
+        stretch = list(range(begin, end))
+        some |= {end} | set(stretch[:: next(step for step in range(1, 401) if len(stretch[::step]) <= 16)])
+        begin = end + 1
+    some -= {0, 400}
+    held = np.append(0, np.cumsum(drawn))
+    ways = [[0], *([0, one] for one in some)]
+    allowed = [way for way in ways if all(held[after] - held[first] >= least for first, after in pairwise([*way, 400]))]
+    assert error(starts) == pytest.approx(min(map(error, allowed))) and set(starts[1:]) <= some
+    ways = [[0], *([0, one] for one in range(1, 400))]
+    best = min(error(way) for way in ways if all(held[after] - held[first] >= least for first, after in pairwise([*way, 400])))
+    assert error(starts) <= 1.05 * best
 
 
 def test_the_recount_finds_the_groups_of_the_writer_where_squares_are_too_large() -> None:
