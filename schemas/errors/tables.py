@@ -315,6 +315,14 @@ class FileError(SourceError):
         )
 
     @classmethod
+    def unnamable(cls, file: str) -> FileError:
+        """Path cannot be written as a pattern of the database that reads it."""
+        return cls(
+            f"'{shown_path(file)}' cannot be read: a path with a backslash may have none of *, ? and [, because the database that reads it "
+            "takes these for a pattern. Rename the file or the folder."
+        )
+
+    @classmethod
     def encrypted(cls, file: str) -> FileError:
         """Parquet file is encrypted, completely or in some columns."""
         return cls(f"'{shown_path(file)}' is encrypted, and keys of Parquet files are not taken. Write it anew without encryption.")

@@ -153,7 +153,9 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
     # Null and empty text are told apart by quotes alone, and nothing is sniffed: what content suggests must not decide over types.
     return (
         f"(SELECT {columns} FROM read_csv({files_sql(files)}, auto_detect = false, header = true, delim = {literal(layout.delimiter)}, "
-        f"quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{struct}}}, hive_partitioning = false))"
+        f"quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{struct}}}, hive_partitioning = false, "
+        # Else DuckDB would take a release below a folder a.gz?b for packed.
+        "compression = 'none'))"
     )
 
 
