@@ -315,6 +315,12 @@ class FileError(SourceError):
         )
 
     @classmethod
+    def column_twice(cls, file: str, both: str, columns: Sequence[str]) -> FileError:
+        """Folders of a file name a column twice, or one that the file has too."""
+        named = " or ".join(f"'{one}'" for one in columns)
+        return cls(f"Of '{shown_path(file)}' {both} name a column {named}. Rename one of the two, or leave out source.hive.")
+
+    @classmethod
     def unnamable(cls, file: str) -> FileError:
         """Path cannot be written as a pattern of the database that reads it."""
         return cls(
