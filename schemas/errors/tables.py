@@ -329,6 +329,14 @@ class FileError(SourceError):
         )
 
     @classmethod
+    def unattachable(cls, file: str) -> FileError:
+        """Path of a DuckDB file for which DuckDB would take another."""
+        return cls(
+            f"'{shown_path(file)}' cannot be opened as a DuckDB file: its path has a backslash or a question mark, and DuckDB would take "
+            "another path. Rename the file or the folder, or publish another format."
+        )
+
+    @classmethod
     def encrypted(cls, file: str) -> FileError:
         """Parquet file is encrypted, completely or in some columns."""
         return cls(f"'{shown_path(file)}' is encrypted, and keys of Parquet files are not taken. Write it anew without encryption.")

@@ -266,7 +266,9 @@ def check_same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> No
 
 
 def check_column_names(names: Sequence[str]) -> None:
-    """Raise ``ValuesError`` for column names that are too long or equal but for case."""
+    """Raise ``ValuesError`` for column names that are too long, equal but for case, or that hold a zero byte."""
+    if zeros := sum("\0" in name for name in names):
+        raise ValuesError.zero_names(zeros)
     if long := sum(len(name) > LONGEST_NAME for name in names):
         raise ValuesError.long_names(long, LONGEST_NAME)
     # DuckDB's names know no case, and it would count the first of the two twice.

@@ -84,6 +84,16 @@ def file_pattern(path: Path | str) -> str:
     return glob.escape(name)
 
 
+def attached_sql(path: Path | str) -> str:
+    """Return an SQL literal of a DuckDB file for ``ATTACH``; raise if another file would be opened or written.
+
+    DuckDB takes a backslash for a slash there, and puts the ending of its log before a question mark.
+    """
+    if {"\\", "?"} & set(str(path)):
+        raise FileError.unattachable(str(path))
+    return literal(str(path))
+
+
 def files_sql(paths: Iterable[Path | str]) -> str:
     """Return an SQL list of files for DuckDB's readers."""
     return f"[{', '.join(literal(file_pattern(path)) for path in paths)}]"
