@@ -187,7 +187,7 @@ def _checked_format(given: SourceOptions) -> str:
 
 
 def _of_folders(path: Path) -> bool:
-    """Return whether a folder contains folders of Parquet files that name a column, as in ``region=North``."""
+    """Return whether folders of Parquet files in a folder name a column, as in ``region=North``."""
     return path.is_dir() and any("=" in one.name and one.is_dir() and any(one.rglob("*.parquet")) for one in path.iterdir())
 
 

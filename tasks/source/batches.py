@@ -138,7 +138,7 @@ def _as_kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def without_null_entries(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return a column whose dictionary has no null, which Parquet's has not; records with it are null by their index."""
+    """Return a column whose dictionary has no null, as Parquet wants it; its records are null by index."""
     if not column.dictionary.null_count:
         return column
     there = np.asarray(column.dictionary.is_valid())

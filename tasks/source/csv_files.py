@@ -291,7 +291,7 @@ def csv_sql(paths: Sequence[Path], options: str) -> str:
 
 
 def compression_of(path: Path) -> str | None:
-    """Return how a text file is packed, by the ending of its name, in capitals or not; None if it is plain."""
+    """Return how a text file is packed, by the ending of its name in any case; None if it is plain."""
     return COMPRESSION.get(path.suffix.lower())
 
 

@@ -321,7 +321,7 @@ def _scalar(value: str | None, dtype: str) -> pa.Scalar | None:
 
 
 def check_folders_apart(file: str, schema: pa.Schema, partition: Partition) -> None:
-    """Raise ``FileError`` if a file has a column that its folders name too, in whatever case: which of the two is meant is not known."""
+    """Raise ``FileError`` if a file has a column that its folders name too, in whatever case."""
     own = {name.lower() for name in schema.names}
     if twice := [name for name, *_ in partition if name.lower() in own]:
         raise FileError.column_twice(file, "the file and a folder of it", twice)

@@ -266,7 +266,7 @@ def check_same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> No
 
 
 def check_column_names(names: Sequence[str]) -> None:
-    """Raise ``ValuesError`` for column names that are too long, equal but for case, or that hold a zero byte."""
+    """Raise ``ValuesError`` for column names that are too long, equal but for case, or hold a zero."""
     if zeros := sum("\0" in name for name in names):
         raise ValuesError.zero_names(zeros)
     if long := sum(len(name) > LONGEST_NAME for name in names):

@@ -85,7 +85,7 @@ def file_pattern(path: Path | str) -> str:
 
 
 def attached_sql(path: Path | str) -> str:
-    """Return an SQL literal of a DuckDB file for ``ATTACH``; raise if another file would be opened or written.
+    """Return an SQL literal of a DuckDB file for ``ATTACH``; raise if another would be opened.
 
     DuckDB takes a backslash for a slash there, and puts the ending of its log before a question mark.
     """
