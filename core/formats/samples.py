@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.column_types import holds_bytes
+from core.columns.column_types import holds_bytes, in_utc
 from core.columns.numbers import dictionary_positions, null_mask
 from core.columns.sorting import GREATEST_DIGEST, order_of_digests, run_starts, sort_numbers
 from core.units.digests import NOBODY, Digests, digests_of
@@ -189,4 +189,5 @@ def as_texts(values: pa.Array) -> pa.StringArray:
     """
     if pt.is_duration(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type) or pt.is_fixed_size_binary(values.type):
         return pa.repeat("", len(values))
-    return pc.utf8_slice_codeunits(pc.fill_null(values.cast(pa.string()), ""), 0, LONGEST)
+    # Not every zone that a file names is known on this machine.
+    return pc.utf8_slice_codeunits(pc.fill_null(values.cast(in_utc(values.type)).cast(pa.string()), ""), 0, LONGEST)

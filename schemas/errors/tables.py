@@ -315,6 +315,28 @@ class FileError(SourceError):
         )
 
     @classmethod
+    def column_twice(cls, file: str, both: str, columns: Sequence[str]) -> FileError:
+        """Folders of a file name a column twice, or one that the file has too."""
+        named = " or ".join(f"'{one}'" for one in columns)
+        return cls(f"Of '{shown_path(file)}' {both} name a column {named}. Rename one of the two, or leave out source.hive.")
+
+    @classmethod
+    def unnamable(cls, file: str) -> FileError:
+        """Path cannot be written as a pattern of the database that reads it."""
+        return cls(
+            f"'{shown_path(file)}' cannot be read: a path with a backslash may have none of *, ? and [, because the database that reads it "
+            "takes these for a pattern. Rename the file or the folder."
+        )
+
+    @classmethod
+    def unattachable(cls, file: str) -> FileError:
+        """Path of a DuckDB file for which DuckDB would take another."""
+        return cls(
+            f"'{shown_path(file)}' cannot be opened as a DuckDB file: its path has a backslash or a question mark, and DuckDB would take "
+            "another path. Rename the file or the folder, or publish another format."
+        )
+
+    @classmethod
     def encrypted(cls, file: str) -> FileError:
         """Parquet file is encrypted, completely or in some columns."""
         return cls(f"'{shown_path(file)}' is encrypted, and keys of Parquet files are not taken. Write it anew without encryption.")

@@ -193,6 +193,14 @@ class ValuesError(SourceError):
         )
 
     @classmethod
+    def zero_names(cls, names: int) -> ValuesError:
+        """Names of columns hold the character of code zero, at which programs end a text."""
+        return cls(
+            f"{counted(names, 'column')} of the source {verb_of(names, 'have')} a name with a character of code zero, at which other "
+            "programs end it. Rename."
+        )
+
+    @classmethod
     def long_names(cls, count: int, most: int) -> ValuesError:
         """Column names are too long for readers of a release."""
         them = "it" if count == 1 else "them"

@@ -135,7 +135,8 @@ TYPES = ("text", "integer", "double", "decimal(p,s)", "boolean", "date", "timest
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}), *([0-9]{1,2})\)")
 _TYPE_PATTERN = r"^(text|integer|double|boolean|date|timestamp|timestamptz|decimal\([0-9]{1,2}, *[0-9]{1,2}\))$"
 UTF8 = "utf-8"
-_COMPRESSION = (".gz", ".zst")
+COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+"""How a text file is packed, by the ending of its name."""
 _MOST_PRECISION = 38
 
 
@@ -193,7 +194,7 @@ def date_order(value: str) -> str:
 def suffix(path: str) -> str:
     """Return a path's suffix in lower case without compression: ``.csv`` for ``a/B.CSV.gz``."""
     name = path.lower().rsplit("/", 1)[-1]
-    for ending in _COMPRESSION:
+    for ending in COMPRESSION:
         name = name.removesuffix(ending)
     return "." + name.rsplit(".", 1)[-1] if "." in name else ""
 

@@ -183,8 +183,8 @@ def _checked_format(given: SourceOptions) -> str:
 
 
 def _of_folders(path: Path) -> bool:
-    """Return whether a folder contains folders that name a column, as in ``region=North``."""
-    return path.is_dir() and any("=" in one.name and one.is_dir() for one in path.iterdir())
+    """Return whether folders of Parquet files in a folder name a column, as in ``region=North``."""
+    return path.is_dir() and any("=" in one.name and one.is_dir() and any(one.rglob("*.parquet")) for one in path.iterdir())
 
 
 def source_patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[str]:

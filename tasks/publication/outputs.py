@@ -37,7 +37,7 @@ from tasks.release.examples import example_files, examples_of
 from tasks.release.files import BOM, DATA, TABLE, Csv
 from tasks.source.chunks import ChunkedSource
 from tasks.source.locations import NULL
-from tasks.store.database import connect, literal, parquet_sql, quote
+from tasks.store.database import attached_sql, connect, literal, parquet_sql, quote
 from tasks.store.files import apply_user_umask, file_digest, flush, private_folder
 from tasks.store.keys import StepCode
 from tasks.store.place import Bucket
@@ -161,7 +161,8 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
         forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
         [(rows,)] = connection.execute(
             f"COPY (SELECT {columns} FROM {parquet_sql([part])}) TO {literal(str(body))} "
-            f"(FORMAT csv, HEADER false, DELIMITER {literal(job.output.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
+            f"(FORMAT csv, COMPRESSION none, HEADER false, DELIMITER {literal(job.output.delimiter)}, "
+            f"QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
         ).fetchall()
     with path.open("wb") as whole, body.open("rb") as records:
         whole.write(((BOM if job.output.bom else "") + csv_header(list(types), job.output.delimiter)).encode())
@@ -177,7 +178,7 @@ def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) ->
     path = staging / DATA / "release.duckdb"
     with connect(job, spill) as connection:
         connection.execute("SET preserve_insertion_order = true")
-        connection.execute(f"ATTACH {literal(str(path))} AS written")
+        connection.execute(f"ATTACH {attached_sql(path)} AS written")
         connection.execute(f"CREATE TABLE written.{TABLE} AS SELECT * FROM {parquet_sql(parts)}")
         [(rows,)] = connection.execute(f"SELECT count(*) FROM written.{TABLE}").fetchall()
         connection.execute("DETACH written")

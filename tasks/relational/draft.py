@@ -20,6 +20,7 @@ from tasks.planning.listed_hierarchies import with_drafted_hierarchies
 from tasks.planning.open_sources import SourceOptions, open_for_draft, profile_source
 from tasks.planning.profiles import planning_connection
 from tasks.relational.draft_text import LIMIT, DraftedTable, DraftedTables, drafted_tables_text, has_known
+from tasks.source.csv_files import csv_sql
 from tasks.store.database import files_sql, literal, quote
 from tasks.store.files import USER_UMASK, write_atomically
 
@@ -194,11 +195,10 @@ def _drafted(folder: Path, out: Path) -> tuple[DraftedTable, list[Path]]:
         shown = [f"path: {yaml_name(paths[0]) if len(paths) == 1 else '[' + ', '.join(map(yaml_name, paths)) + ']'}"]
         shown += [f"{key}: {yaml_name(str(value))}" for key, value in front.source.items() if key != "path"]
         shown += [f"types: {{{', '.join(f'{yaml_name(name)}: {kind}' for name, kind in types.items())}}}"] if types else []
-        files = files_sql(front.files)
         how = f"delim = {literal(str(front.source.get('delimiter', ',')))}, header = true, all_varchar = true"
         # Else DuckDB takes folders such as a=b above all the files for a column of theirs.
         hive = f"hive_partitioning = {str(bool(front.source.get('hive'))).lower()}"
-        reader = f"read_csv({files}, {how}, hive_partitioning = false)" if front.kind == "csv" else f"read_parquet({files}, {hive})"
+        reader = csv_sql(front.files, how) if front.kind == "csv" else f"read_parquet({files_sql(front.files)}, {hive})"
         # The first records are enough to judge columns; k and the share of rows that a bound withholds are of all.
         [(every,)] = front.connection.execute("SELECT count(*) FROM everything").fetchall() if front.has_more else [(found.records,)]
         return DraftedTable(folder.name, f"{{{', '.join(shown)}}}", reader, list(proposals), int(every)), ladders

@@ -16,7 +16,7 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.reading.regular_files import header_lines
 from tasks.release.manifest import check_no_links
 from tasks.source.locations import Partition, columns_named_by_folders, relation_of_files
-from tasks.store.database import files_sql, is_file_fault, is_short_of_files, literal, quote
+from tasks.store.database import attached_sql, files_sql, is_file_fault, is_short_of_files, literal, quote
 from tasks.store.files import MOST_LISTED, file_digest
 
 SUFFIXES = (".parquet", ".csv", ".duckdb")
@@ -85,7 +85,7 @@ def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], la
         case ".csv":
             return _csv_relation(files, layout)
         case ".duckdb":
-            connection.execute(f"ATTACH OR REPLACE {literal(str(files[0]))} AS written (READ_ONLY)")
+            connection.execute(f"ATTACH OR REPLACE {attached_sql(files[0])} AS written (READ_ONLY)")
             _check_table(connection, files[0])
             return f"written.{TABLE}"
         case _:
@@ -153,7 +153,9 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
     # Null and empty text are told apart by quotes alone, and nothing is sniffed: what content suggests must not decide over types.
     return (
         f"(SELECT {columns} FROM read_csv({files_sql(files)}, auto_detect = false, header = true, delim = {literal(layout.delimiter)}, "
-        f"quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{struct}}}, hive_partitioning = false))"
+        f"quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{struct}}}, hive_partitioning = false, "
+        # Else DuckDB would take a release below a folder a.gz?b for packed.
+        "compression = 'none'))"
     )
 
 

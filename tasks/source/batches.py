@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -41,9 +42,14 @@ def schema_of_columns(schema: pa.Schema) -> pa.Schema:
 
 def _is_kept(dtype: pa.DataType) -> bool:
     plain = plain_type(dtype)
-    if isinstance(plain, pa.OpaqueType):
+    if isinstance(plain, pa.OpaqueType) or (plain != dtype and (pt.is_nested(plain) or isinstance(plain, pa.BaseExtensionType))):
         return False
-    return not (pt.is_interval(plain) or pt.is_union(plain) or pt.is_run_end_encoded(plain))
+    try:
+        # It alone knows its types: no intervals, unions, decimals of negative scale, structs without a field, at whatever depth.
+        pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([("column", dtype)])).close()
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def _name(dtype: pa.DataType) -> str:
@@ -125,10 +131,19 @@ def check_values(batch: pa.RecordBatch, name: str) -> None:
 
 def _as_kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
-        to_working_type(column) if pt.is_dictionary(column.type) and column.type != field.type else column
+        without_null_entries(to_working_type(column) if column.type != field.type else column) if pt.is_dictionary(column.type) else column
         for column, field in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def without_null_entries(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return a column whose dictionary has no null, as Parquet wants it; its records are null by index."""
+    if not column.dictionary.null_count:
+        return column
+    there = np.asarray(column.dictionary.is_valid())
+    places = pa.array(np.cumsum(there) - there, column.indices.type, mask=~there)
+    return pa.DictionaryArray.from_arrays(places.take(column.indices), column.dictionary.drop_null(), ordered=column.type.ordered)
 
 
 def fitted_column(column: pa.Array, field: pa.Field, dtype: str | None) -> pa.Array:

@@ -18,7 +18,7 @@ from schemas.errors.base import SkaldError, SourceError, StorageError, counted
 from schemas.errors.tables import FileError
 from schemas.job.columns import REST
 from schemas.job.job import Job
-from schemas.job.source import UTF8, Source
+from schemas.job.source import COMPRESSION, UTF8, Source
 from schemas.reading.regular_files import MOST_HEADER, header_lines
 from schemas.reading.typed_texts import accepted_words, typed_sql
 from tasks.source.batches import GROUP_ROWS, check_row_count, equal_groups
@@ -104,7 +104,7 @@ def write_in_utf8(path: Path, name: str, encoding: str, copy: Path) -> None:
 
 def _characters(path: Path, name: str, encoding: str) -> Iterator[str]:
     try:
-        with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
+        with pa.input_stream(str(path), compression=compression_of(path)) as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
             while characters := text.read(BLOCK):
                 yield characters
     except UnicodeError:
@@ -235,7 +235,7 @@ def _before_the_header(faults: Sequence[tuple[str, int, Sequence[int]]], records
 def _count(job: Job, path: Path, name: str, columns: int) -> RecordCount:
     """Count the records of a CSV file in its bytes, the header included."""
     try:
-        with pa.input_stream(str(path), compression="detect") as stream:
+        with pa.input_stream(str(path), compression=compression_of(path)) as stream:
             there = count_records(iter(lambda: stream.read(BLOCK), b""), job.source.delimiter, columns)
     except OSError:
         raise SourceError.unreadable(name, "csv") from None
@@ -271,10 +271,28 @@ def texts_sql(paths: Sequence[Path], names: Sequence[str], delimiter: str, optio
     ``age`` would be 5 in every record.
     """
     struct = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
-    return (
-        f"read_csv({files_sql(paths)}, auto_detect = false, hive_partitioning = false, "
-        f"header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, {options})"
-    )
+    how = f"delim = {literal(delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, {options}"
+    return csv_sql(paths, f"auto_detect = false, header = true, {how}")
+
+
+def csv_sql(paths: Sequence[Path], options: str) -> str:
+    """Return an SQL relation of CSV files, each unpacked as its ending says.
+
+    DuckDB would take what stands before a question mark for the name of a file, and unpack by the ending of that.
+    """
+    packed: dict[str, list[Path]] = {}
+    for path in paths:
+        packed.setdefault(compression_of(path) or "none", []).append(path)
+    reads = [
+        f"read_csv({files_sql(together)}, hive_partitioning = false, compression = {literal(how)}, {options})"
+        for how, together in packed.items()
+    ]
+    return reads[0] if len(reads) == 1 else f"({' UNION ALL '.join(f'SELECT * FROM {read}' for read in reads)})"
+
+
+def compression_of(path: Path) -> str | None:
+    """Return how a text file is packed, by the ending of its name in any case; None if it is plain."""
+    return COMPRESSION.get(path.suffix.lower())
 
 
 def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str, names: Sequence[str], delimiter: str) -> SkaldError | None:
@@ -313,7 +331,10 @@ def header_names(path: Path, name: str, delimiter: str, known: Collection[str] =
     """
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
-        with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+        with (
+            pa.input_stream(str(path), compression=compression_of(path)) as stream,
+            io.TextIOWrapper(stream, "utf-8-sig", newline="") as text,
+        ):
             names = next(csv.reader(header_lines(text), delimiter=delimiter), [])
     except UnicodeDecodeError:
         raise FileError.wrong_encoding(name, UTF8) from None
@@ -337,7 +358,7 @@ def header_names(path: Path, name: str, delimiter: str, known: Collection[str] =
 
 def _holds_anything(path: Path) -> bool:
     """Return whether a file, unpacked, has a character besides blanks and line ends in its first bytes."""
-    with pa.input_stream(str(path), compression="detect") as stream:
+    with pa.input_stream(str(path), compression=compression_of(path)) as stream:
         return bool(stream.read(MOST_HEADER).removeprefix(b"\xef\xbb\xbf").strip())
 
 

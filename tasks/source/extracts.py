@@ -27,7 +27,7 @@ from tasks.engine.runs import Run, locked_run
 from tasks.source.batches import GROUP_ROWS, fitted_column, schema_of_columns, write_batches
 from tasks.source.listing import digest_while_stable, file_stat, while_stable
 from tasks.source.locations import Located, Readable, arrow_type
-from tasks.store.database import connect, interruptible, is_out_of_memory, literal, parquet_sql, quote
+from tasks.store.database import attached_sql, connect, interruptible, is_out_of_memory, parquet_sql, quote
 from tasks.store.files import private_folder, write_atomically
 from tasks.store.keys import StepCode, fingerprint_of, json_with_digest, values_with_digest
 from tasks.store.postgresql import cancel_query, database_of, open_session, postgres_address
@@ -98,7 +98,7 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
             return interruptible(call, connection.interrupt, closing)
 
         try:
-            connection.execute(f"ATTACH {literal(str(path))} AS source (READ_ONLY)")
+            connection.execute(f"ATTACH {attached_sql(path)} AS source (READ_ONLY)")
         except duckdb.Error:
             raise DatabaseError.not_opened(name) from None
         try:

@@ -274,11 +274,16 @@ def arrow_type(name: str) -> pa.DataType:
 def columns_of_folders(job: Job, files: Sequence[str]) -> list[Partition]:
     """Return each file's columns named by folders, none unless ``source.hive``; raise if they differ.
 
-    A column is of whole numbers where all its values are, without leading zeros, else text, unless ``source.types`` says otherwise.
+    Folders above the job's own name none: the same job would have other columns elsewhere. A column is of whole numbers where all its
+    values are, without leading zeros, else text, unless ``source.types`` says otherwise.
     """
     if not job.source.hive:
         return [() for _ in files]
-    found = [columns_named_by_folders(file.split("/")[:-1]) for file in files]
+    folders = [file.removeprefix(f"{job.folder}/").split("/")[:-1] for file in files]
+    found = list(map(columns_named_by_folders, folders))
+    for file, columns, parts in zip(files, found, folders, strict=True):
+        if len({name.lower() for name in columns}) < sum(len(columns_named_by_folders([part])) for part in parts):
+            raise FileError.column_twice(file, "two of its folders", sorted(columns))
     for file, columns in zip(files, found, strict=True):
         if differing := sorted(columns.keys() ^ found[0].keys()):
             raise SourceError.schemas_differ(file, files[0], differing)
@@ -313,6 +318,13 @@ def _scalar(value: str | None, dtype: str) -> pa.Scalar | None:
         return pa.array([value], pa.string()).cast(arrow_type(dtype))[0]
     except pa.ArrowException:
         return None
+
+
+def check_folders_apart(file: str, schema: pa.Schema, partition: Partition) -> None:
+    """Raise ``FileError`` if a file has a column that its folders name too, in whatever case."""
+    own = {name.lower() for name in schema.names}
+    if twice := [name for name, *_ in partition if name.lower() in own]:
+        raise FileError.column_twice(file, "the file and a folder of it", twice)
 
 
 def with_partition(schema: pa.Schema, partition: Partition) -> pa.Schema:

@@ -188,9 +188,8 @@ def decide_published_values(job: Job, files: Sequence[SourceFile], columns: pa.S
     """
     if not job.columns.ways:
         return list(files), columns
-    given = {name: working_type(columns.field(name).type) for name in job.columns.ways}
-    for name, kind in given.items():
-        _check_type(name, kind, job.columns.ways[name])
+    for name, way in job.columns.ways.items():
+        _check_type(name, columns.field(name).type, way)
     if job.is_of_several:
         # Who has a value is known once rows are joined to their persons.
         return list(files), columns
@@ -248,7 +247,9 @@ def _persons(job: Job, files: Sequence[SourceFile]) -> Iterator[tuple[Digests, l
 
 
 def _check_type(name: str, kind: pa.DataType, way: Way) -> None:
-    plain = plain_type(kind)
+    # Types that a program defines over others, such as JSON over text, are read otherwise by the recount: they stay as they are.
+    defined = isinstance(plain_type(kind), pa.BaseExtensionType)
+    plain = plain_type(kind) if defined else plain_type(working_type(kind))
     if not isinstance(way, Publishing):
         if not is_coarsenable(plain):
             remedy = "make it text, a number, a boolean, a date or a timestamp, or list it under withheld"

@@ -23,7 +23,15 @@ from tasks.engine.runs import Run
 from tasks.source.apart import LengthInspection, lengths_unpacked
 from tasks.source.chunks import Chunk, ChunkedSource, Piece, SourceFile, common_schema, differing_fields
 from tasks.source.listing import stat_of, while_stable
-from tasks.source.locations import Located, Readable, columns_of_folders, is_object, locate_source_files, with_partition
+from tasks.source.locations import (
+    Located,
+    Readable,
+    check_folders_apart,
+    columns_of_folders,
+    is_object,
+    locate_source_files,
+    with_partition,
+)
 from tasks.source.object_inspection import inspect_objects, is_read_here
 from tasks.source.person_records import Bounded, bound_records
 from tasks.source.pinned import check_all_as_listed
@@ -147,6 +155,7 @@ def read_source(run: Run) -> ChunkedSource:
     files, schemas = [], []
     for one, partition in zip(found, columns_of_folders(job, [one.name for one in found]), strict=True):
         read, (schema, groups, size, long, plain) = looked[one.name]
+        check_folders_apart(one.name, schema, partition)
         digest = fingerprint_of(read.digest, partition) if partition else read.digest
         width = max(row_bytes(schema), size // max(sum(groups), 1))
         texts = tuple(text for text in plain_texts(schema) if text not in plain)
@@ -257,7 +266,9 @@ def check_same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> No
 
 
 def check_column_names(names: Sequence[str]) -> None:
-    """Raise ``ValuesError`` for column names that are too long or equal but for case."""
+    """Raise ``ValuesError`` for column names that are too long, equal but for case, or hold a zero."""
+    if zeros := sum("\0" in name for name in names):
+        raise ValuesError.zero_names(zeros)
     if long := sum(len(name) > LONGEST_NAME for name in names):
         raise ValuesError.long_names(long, LONGEST_NAME)
     # DuckDB's names know no case, and it would count the first of the two twice.

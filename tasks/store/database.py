@@ -20,6 +20,7 @@ import duckdb
 
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import MachineError
+from schemas.errors.tables import FileError
 from schemas.job.job import Job
 from schemas.job.source import is_address
 
@@ -72,9 +73,25 @@ def literal(text: str) -> str:
 def file_pattern(path: Path | str) -> str:
     """Return the pattern by which DuckDB finds one file and no other; an address stays as it is.
 
-    Left as they are, ``[``, ``*`` and ``?`` in a name would stand for other characters.
+    Left as they are, ``[``, ``*`` and ``?`` in a name would stand for other characters. Raise if no pattern finds the file: in one DuckDB
+    takes a backslash for the end of a folder's name.
     """
-    return str(path) if is_address(str(path)) else glob.escape(str(path))
+    name = str(path)
+    if is_address(name):
+        return name
+    if "\\" in name and glob.has_magic(name):
+        raise FileError.unnamable(name)
+    return glob.escape(name)
+
+
+def attached_sql(path: Path | str) -> str:
+    """Return an SQL literal of a DuckDB file for ``ATTACH``; raise if another would be opened.
+
+    DuckDB takes a backslash for a slash there, and puts the ending of its log before a question mark.
+    """
+    if {"\\", "?"} & set(str(path)):
+        raise FileError.unattachable(str(path))
+    return literal(str(path))
 
 
 def files_sql(paths: Iterable[Path | str]) -> str:

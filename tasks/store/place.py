@@ -148,8 +148,12 @@ def file_system(address: str) -> tuple[Any, str]:
 
     with sanitised_errors(address):
         try:
+            # Not by `url_to_fs`, which takes `::` in a name for a file system within another.
+            scheme = address.split("://", 1)[0]
+            said = fsspec.get_filesystem_class(scheme)._get_kwargs_from_urls(address)
             # Listings of an earlier run, or of before a crash, would hide what is there now.
-            system, path = fsspec.core.url_to_fs(address, use_listings_cache=False)
+            system = fsspec.filesystem(scheme, **said, use_listings_cache=False)
+            path = system._strip_protocol(address)
         except ImportError:
             raise ObjectStoreError.not_installed(address.split("://", 1)[0]) from None
     return system, str(path)

@@ -31,7 +31,8 @@ from schemas.reading.typed_texts import standard_sql
 from tasks.planning.open_sources import read_like_a_run
 from tasks.planning.profiles import most_records, planning_connection, profile_columns
 from tasks.planning.samples import Sample, files_in_utf8, parquet_sample
-from tasks.store.database import files_sql, literal, quote
+from tasks.source.csv_files import csv_sql
+from tasks.store.database import literal, quote
 
 MOST_PEOPLE = 20_000
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "timestamptz": "TIMESTAMPTZ"}
@@ -213,7 +214,7 @@ def _in_place(job: Job, ending: ExitStack) -> Sample:
     read = ending.enter_context(files_in_utf8(files, job.source.encoding))
     nulls = f"[{', '.join(map(literal, job.source.null_values or ['']))}]"
     said = f"delim = {literal(job.source.delimiter)}, nullstr = {nulls}, header = true, all_varchar = true, quote = '\"', escape = '\"'"
-    return Sample(f"read_csv({files_sql(read)}, {said}, hive_partitioning = false)", {}, texts=True)
+    return Sample(csv_sql(read, said), {}, texts=True)
 
 
 def files_here(job: Job) -> list[Path]:

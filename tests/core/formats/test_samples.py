@@ -57,6 +57,7 @@ COLUMNS = {
     "decimal": pa.array([Decimal("0.5"), Decimal("1.5"), None, Decimal("1.5")]),
     "date": pa.array([date(2020, 1, 1), date(2021, 1, 1), None, date(2021, 1, 1)]),
     "moment": pa.array([datetime(2020, 1, 1, tzinfo=UTC), datetime(2021, 1, 1, tzinfo=UTC), None, datetime(2021, 1, 1, tzinfo=UTC)]),
+    "unknown zone": pa.array([1, 2, None, 2], pa.timestamp("us", "Nowhere/Land")),
     "time": pa.array([time(1), time(2), None, time(2)]),
     "duration": pa.array([timedelta(1), timedelta(2), None, timedelta(2)]),
     "bytes": pa.array([b"\xff", b"\xfe", None, b"\xfe"]),

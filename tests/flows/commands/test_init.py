@@ -424,3 +424,10 @@ def test_json_says_roles_and_questions_and_accepting_says_which(direct: CommandL
     columns = load_job(direct.folder / "job.yaml").columns
     assert columns.identifiers == ["visit_id", "code"]
     assert columns.ways["salary"] == "shared"
+
+
+def test_a_folder_of_other_files_below_a_partition_is_told_as_any_folder(direct: CommandLine) -> None:
+    write_csv(direct.folder / "src" / "year=2020" / "a.csv", people(20))
+    done = direct("init", "src", "--out", "job.yaml")
+    assert done.returncode == 2
+    assert "No data file was found in 'src'" in done.stderr

@@ -182,6 +182,19 @@ def test_a_folder_that_was_moved_is_noticed(anonymise: Anonymise, tmp_path: Path
         verify_release(load_job(job), release)
 
 
+def test_csv_below_a_folder_that_ends_like_a_packed_file_is_plain(anonymise: Anonymise, tmp_path: Path) -> None:
+    release = made_as(anonymise, tmp_path, {"format": "csv"}, target="a.gz?b", suppression={"limit": 0})
+    assert len(rows_of_csv(release)) == 400
+
+
+@pytest.mark.parametrize("folder", ["a\\b", "a?b"])
+def test_duckdb_below_a_folder_that_duckdb_takes_for_another_is_refused(anonymise: Anonymise, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    with pytest.raises(SourceError, match="cannot be opened as a DuckDB file"):
+        made_as(anonymise, tmp_path, {"format": "duckdb"}, target=folder)
+    assert not list(tmp_path.rglob("*.duckdb"))
+
+
 @pytest.mark.ci
 def test_names_of_folders_are_escaped(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(folders_of(tmp_path, ["a/../b", "c=d e", None]))

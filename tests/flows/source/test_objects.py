@@ -172,3 +172,12 @@ def test_the_records_of_a_person_are_bounded_where_the_source_is_in_a_bucket(
         (tmp_path / "here").mkdir()
         here = anonymise(people_job(tmp_path / "here", table, columns=columns, row_group=100), *SETTINGS)
         assert here.manifest.records == made.manifest.records
+
+
+@pytest.mark.parametrize("name", ["a::b", "a b", "a#b", "a%20b"])
+def test_an_object_has_any_name(asked: Path, tmp_path: Path, name: str) -> None:
+    put(f"names/{name}/a.parquet", parquet(tmp_path))
+    for pattern in (f"s3://source/names/{name}/a.parquet", f"s3://source/names/{name}/*.parquet"):
+        [(address, stat)] = matching_objects(pattern).items()
+        with open_as_listed(address, stat) as file:
+            assert file.read() == (tmp_path / "a.parquet").read_bytes()

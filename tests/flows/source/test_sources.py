@@ -20,7 +20,7 @@ from schemas.job.source import statement_text
 from tasks.planning.plan import find_existing_release, make_plan
 from tasks.store.store import Store
 from tests.conftest import Anonymise
-from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_job
+from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_job, write_parquet
 from tests.servers import forget, postgresql, s3
 
 TABLE = people(400)
@@ -126,6 +126,30 @@ def test_hive_partitions_are_columns(anonymise: Anonymise, expected: list[str], 
     }
     made = anonymise(write_job(tmp_path, job_of(source=source, columns=roles, privacy=closeness)))
     assert made.manifest.min_class >= 4
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        ("people/age=5", "the file and a folder of it name a column 'age'"),
+        ("people/AGE=5", "the file and a folder of it name a column 'AGE'"),
+        ("people/year=1/year=2", "two of its folders name a column 'year'"),
+        ("people/year=1/Year=2", "two of its folders name a column 'Year' or 'year'"),
+    ],
+)
+def test_a_column_that_a_folder_names_too_is_refused(anonymise: Anonymise, tmp_path: Path, folder: str, said: str) -> None:
+    write_parquet(tmp_path / folder, people(60))
+    with pytest.raises(SourceError, match=said) as told:
+        run(anonymise, tmp_path, {"path": "people/**/*.parquet", "hive": True})
+    assert told.value.exit_code == 2
+    assert "=5" not in str(told.value)
+
+
+def test_folders_above_the_job_name_no_column(anonymise: Anonymise, expected: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "age=5" / "tenant=7"
+    hive(folder)
+    source = {"path": "people/**/*.parquet", "hive": True, "types": {"smoker": "boolean"}}
+    assert run(anonymise, folder, source) == expected
 
 
 def test_types_of_hive_partitions_are_those_of_the_job_or_refused(anonymise: Anonymise, tmp_path: Path) -> None:

@@ -83,3 +83,16 @@ def test_what_makes_no_sense_as_a_quasi_identifier_is_refused_in_one_sentence(an
 @pytest.mark.parametrize("role", ["sensitive", "insensitive"])
 def test_what_cannot_be_published_is_refused_in_one_sentence(anonymise: Anonymise, tmp_path: Path, name: str, role: str) -> None:
     assert refused(anonymise, tmp_path, NESTED[name], role).startswith("Column 'c' is of type ")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("way", ["shared", {"top": 1}])
+@pytest.mark.parametrize("dtype", [pa.json_(), pa.bool8()])
+def test_types_that_are_defined_over_others_are_published_as_they_are_or_not(
+    anonymise: Anonymise, tmp_path: Path, dtype: pa.DataType, way: Any
+) -> None:
+    values = pa.array(["1", "2"] * 10).cast(dtype.storage_type)
+    pq.write_table(pa.table({"key": ["x"] * 20, "c": pa.ExtensionArray.from_storage(dtype, values)}), tmp_path / "source.parquet")
+    columns = {"quasi_identifiers": [{"name": "key", "hierarchy": {"prefix": [1]}}], "insensitive": [{"name": "c", "publish": way}]}
+    with pytest.raises(SourceError, match=r"^Column 'c' is of type extension<arrow\."):
+        anonymise(write_job(tmp_path, job_of(source={"path": "source.parquet"}, columns=columns)))

@@ -28,6 +28,7 @@ DIFFER = r"1\.\w+' and '.*0\.\w+' differ in 'dx' .*source\.schema: evolve\. .* a
     [
         pytest.param([pa.table({"age": AGES, "Age": AGES})], "'age' and 'Age' of columns of the source differ in case", id="case"),
         pytest.param([pa.table({"age": AGES, "": AGES})], "1 column without a name", id="no name"),
+        pytest.param([pa.table({"age": AGES, "a\0b": AGES})], "a name with a character of code zero", id="a zero in a name"),
         pytest.param([pa.table({"age": AGES, "x" * 1001: AGES})], "a name of more than 1,000 characters", id="a long name"),
         pytest.param([pa.table({"age": AGES, "dx": AGES}), pa.table({"age": AGES, "dx": TEXTS})], DIFFER, id="two types"),
         pytest.param([pa.table({"age": AGES}), pa.table({"age": AGES, "dx": AGES})], DIFFER, id="one column more"),

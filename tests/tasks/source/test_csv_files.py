@@ -13,6 +13,8 @@ import pytest
 
 from schemas.errors.base import SourceError, StorageError
 from schemas.job.job import load_job
+from tasks.planning.profiles import planning_connection
+from tasks.planning.samples import csv_sample
 from tasks.source.csv_files import convert_csv, write_in_utf8
 from tasks.store.database import database_kept_open
 from tasks.store.store import Store
@@ -41,6 +43,36 @@ def test_a_folder_that_is_named_like_a_column_changes_no_value(tmp_path: Path) -
 def test_no_other_file_is_read_that_a_name_is_a_pattern_for(tmp_path: Path, name: str, other: str) -> None:
     converted(tmp_path / other, "q,b\n5,6\n")
     assert converted(tmp_path / name, "q,b\n1,2\n").to_pydict() == {"q": ["1"], "b": ["2"]}
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.GZ", "a?b.csv.gz", "a?b.csv", "a.gz?b.csv", "a.gz?/t.csv"])
+def test_a_file_is_unpacked_by_the_end_of_its_name(tmp_path: Path, name: str) -> None:
+    content = b"q,b\n1,2\n3,4\n"
+    packed = gzip.compress(content) if name.lower().endswith(".gz") else content
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    assert converted(tmp_path, packed, name, format="csv").to_pydict() == {"q": ["1", "3"], "b": ["2", "4"]}
+    with planning_connection() as connection:
+        drafted = csv_sample(connection, [tmp_path / name])
+        assert connection.execute(f"SELECT q::VARCHAR, b::VARCHAR FROM {drafted.relation}").fetchall() == [("1", "2"), ("3", "4")]
+
+
+def test_packed_and_plain_files_are_drafted_together(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("q,b\n1,2\n")
+    (tmp_path / "2.csv.gz").write_bytes(gzip.compress(b"q,b\n3,4\n"))
+    with planning_connection() as connection:
+        drafted = csv_sample(connection, [tmp_path / "1.csv", tmp_path / "2.csv.gz"])
+        assert sorted(connection.execute(f"SELECT q::VARCHAR FROM {drafted.relation}").fetchall()) == [("1",), ("3",)]
+
+
+@pytest.mark.parametrize("name", ["a\\b[1].csv", "a\\b*.csv", "a\\?/t.csv"])
+def test_a_path_that_no_pattern_names_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    with pytest.raises(SourceError, match="a path with a backslash may have none of"):
+        converted(tmp_path, "q,b\n1,2\n", name, format="csv")
+
+
+def test_a_backslash_alone_is_a_letter(tmp_path: Path) -> None:
+    assert converted(tmp_path, "q,b\n1,2\n", "a\\b.csv").to_pydict() == {"q": ["1"], "b": ["2"]}
 
 
 def test_quotes_keep_delimiters_line_breaks_and_quotes(tmp_path: Path) -> None:

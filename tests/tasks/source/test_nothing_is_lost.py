@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
 
@@ -120,3 +122,36 @@ def test_rows_that_get_lost_on_the_way_into_parquet_are_missed(tmp_path: Path, m
     monkeypatch.setattr(batches, "_as_kept", lambda batch, schema: batch.slice(1))
     with pytest.raises(SkaldError, match="malformed"):
         batches.write_batches(tmp_path / "t.parquet", pa.schema({"q": pa.int64()}), pa.table({"q": range(9)}).to_batches(), "t")
+
+
+def stored(folder: Path, table: pa.Table) -> pa.Table:
+    """Return an Arrow file of a table as it is kept."""
+    path = folder / "t.arrow"
+    with ipc.new_file(str(path), table.schema) as file:
+        file.write_table(table)
+    store = Store.at(load_job(write_job(folder, job_of(source={"path": "t.arrow"}))).work_path)
+    return pq.read_table(store.path(convert_arrow(path, "t.arrow", "digest", store, 256 * MB)))
+
+
+@pytest.mark.parametrize("dtype", [pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us", "UTC")])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_null_in_a_dictionary_is_a_null_of_its_records(tmp_path: Path, dtype: pa.DataType, ordered: bool) -> None:
+    entries = pa.array([None, *([0, 1] if not pa.types.is_string(dtype) else ["0", "1"]), None]).cast(dtype)
+    column = pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 1, 3, 2], pa.int8()), entries, ordered=ordered)
+    assert stored(tmp_path, pa.table({"q": column}))["q"].to_pylist() == column.to_pylist()
+
+
+UNKEPT = {
+    "decimal128(5, -2)": pa.decimal128(5, -2),
+    "fixed_size_binary[0]": pa.binary(0),
+    "struct<>": pa.struct([]),
+    "list<item: decimal128(5, -2)>": pa.list_(pa.decimal128(5, -2)),
+    "month_day_nano_interval": pa.month_day_nano_interval(),
+    "dictionary<values=list<item: int8>, indices=int8, ordered=0>": pa.dictionary(pa.int8(), pa.list_(pa.int8())),
+}
+
+
+@pytest.mark.parametrize("named", UNKEPT)
+def test_a_type_that_parquet_does_not_have_is_refused_by_its_column(tmp_path: Path, named: str) -> None:
+    with pytest.raises(DatabaseError, match=re.escape(f"'q' ({named})")):
+        stored(tmp_path, pa.table({"q": pa.nulls(3, UNKEPT[named]), "b": [1, 2, 3]}))

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors.base import StorageError
+from schemas.errors.base import SourceError, StorageError
 from schemas.job.job import load_job
-from tasks.store.database import connect, database_kept_open, parquet_sql
+from tasks.store.database import attached_sql, connect, database_kept_open, parquet_sql
 from tests.jobs import people, people_job
 from tests.places import ROOT
 
@@ -56,6 +56,30 @@ def test_every_statement_names_files_by_what_finds_no_other_file() -> None:
     named = re.compile(r"(?:read_csv|read_parquet|sniff_csv)\((?!\{files_sql\(|\{files\}|\$files|\{literal\(file_pattern\(|\[…\])")
     found = [
         path.name for room in ("core", "tasks", "flows") for path in (ROOT / room).rglob("*.py") if named.search(path.read_text("utf-8"))
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("folder", ["in\\x", "in?"])
+def test_a_duckdb_file_that_would_be_taken_for_another_is_refused(tmp_path: Path, folder: str) -> None:
+    for number, place in enumerate((folder, "in/x")):
+        (tmp_path / place).mkdir(parents=True)
+        with duckdb.connect(str(tmp_path / "made.duckdb")) as made:
+            made.execute(f"CREATE TABLE t AS SELECT {number} AS q")
+        (tmp_path / "made.duckdb").rename(tmp_path / place / "t.duckdb")
+    with pytest.raises(SourceError, match="cannot be opened as a DuckDB file"):
+        attached_sql(tmp_path / folder / "t.duckdb")
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH {attached_sql(tmp_path / 'in/x/t.duckdb')} AS other (READ_ONLY)")
+        assert connection.execute("FROM other.t").fetchall() == [(1,)]
+
+
+def test_every_statement_attaches_a_file_by_what_opens_no_other() -> None:
+    found = [
+        path.name
+        for room in ("core", "tasks", "flows")
+        for path in (ROOT / room).rglob("*.py")
+        if re.search(r"ATTACH (?:OR REPLACE )?\{(?!attached_sql\()", path.read_text("utf-8"))
     ]
     assert not found
 
