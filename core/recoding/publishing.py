@@ -67,8 +67,9 @@ def _cut_places(people: NDArray[np.int64]) -> NDArray[np.int64]:
 def _cut_blocks(
     means: NDArray[np.float64], errors: NDArray[np.float64], weights: NDArray[np.int64], people: NDArray[np.int64], least: int
 ) -> NDArray[np.int64]:
-    """Return the first block of each group, shape (groups,): blocks of values are as one value with an error of its own.
+    """Return the first block of each group, shape (groups,).
 
+    A block of values is as one value that has an error of its own, shape (blocks,).
     A group that could be cut in two is never better than its parts, so that only short groups are looked at.
     """
     count = means.shape[0]

@@ -90,8 +90,8 @@ class FirstRecords(NamedTuple):
     has_more: bool
 
 
-def most_records(column_count: int) -> int:
-    """Return the records of a table with so many columns that are looked at, if it has more than ``MOST_RECORDS``."""
+def most_first_records(column_count: int) -> int:
+    """Return how many records are looked at of a table of more than ``MOST_RECORDS``, by its columns."""
     return max(min(MOST_RECORDS, MOST_CELLS // max(column_count, 1)), 1)
 
 
@@ -102,7 +102,7 @@ def first_records(connection: duckdb.DuckDBPyConnection, relation: str) -> First
     if many <= MOST_RECORDS:
         return FirstRecords(relation, has_more=False)
     width = len(connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall())
-    return FirstRecords(f"(SELECT * FROM {relation} LIMIT {most_records(width)})", has_more=True)
+    return FirstRecords(f"(SELECT * FROM {relation} LIMIT {most_first_records(width)})", has_more=True)
 
 
 def planning_connection() -> duckdb.DuckDBPyConnection:
@@ -178,7 +178,8 @@ def _fitting(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, list[Kin
 
 
 def aggregates_of(connection: duckdb.DuckDBPyConnection, relation: str, aggregates: Sequence[str]) -> list[Any]:
-    """Return aggregates of a relation, a few of them for each statement: DuckDB takes minutes to plan ten thousand."""
+    """Return aggregates of a relation, few for each statement."""
+    # DuckDB takes minutes to plan ten thousand.
     found = list[Any]()
     for start in range(0, len(aggregates), MOST_AGGREGATES):
         [some] = connection.execute(f"SELECT {', '.join(aggregates[start : start + MOST_AGGREGATES])} FROM {relation}").fetchall()

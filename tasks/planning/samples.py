@@ -219,7 +219,7 @@ def respelled(relation: str, columns: Mapping[str, str]) -> str:
 
 
 def detect_spelling(connection: duckdb.DuckDBPyConnection, relation: str) -> tuple[Spelling, dict[str, str]]:
-    """Return the spelling of numbers and dates in text columns, and the SQL of columns in standard spelling.
+    """Return the spelling of numbers and dates in text columns, and SQL of columns in standard spelling.
 
     Columns that have the standard spelling already have no SQL.
 

@@ -29,7 +29,7 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.reading.typed_texts import standard_sql
 from tasks.planning.open_sources import read_like_a_run
-from tasks.planning.profiles import most_records, planning_connection, profile_columns
+from tasks.planning.profiles import most_first_records, planning_connection, profile_columns
 from tasks.planning.samples import Sample, files_in_utf8, parquet_sample
 from tasks.source.csv_files import csv_sql
 from tasks.store.database import literal, quote
@@ -151,7 +151,7 @@ def _drawn(connection: duckdb.DuckDBPyConnection, relation: str, job: Job) -> Pe
     named = [str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
     if lacking := [f"'{name}'" for name in job.columns.person if name not in named]:
         raise SourceError.unknown_columns(lacking)
-    most = most_records(len(named))
+    most = most_first_records(len(named))
     connection.execute(f"CREATE TEMP VIEW first AS SELECT {_columns(named, job)} FROM {relation} LIMIT {most}")
     [(records,)] = connection.execute("SELECT count(*) FROM first").fetchall()
     if not records:
