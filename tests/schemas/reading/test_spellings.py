@@ -10,11 +10,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.job.source import date_order
-from schemas.reading.typed_texts import ISO, Spelling, accepted_words, typed_sql
+from schemas.reading.typed_texts import ISO, Spelling, accepted_words, is_spelling, typed_sql
 
 SPELLINGS = [Spelling(decimal, thousands) for decimal in ".," for thousands in ("", ".", ",", " ", "'") if decimal != thousands]
 BLANKS = {" ": " \u00a0\u2009\u202f", "'": "'\u2019"}
@@ -49,6 +49,23 @@ def number(text: str, spelling: Spelling) -> Decimal | None:
 )
 def test_numbers_are_those_that_a_plain_reading_finds(spelling: Spelling, texts: list[str]) -> None:
     assert read(texts, "decimal(30,12)", spelling) == [number(text, spelling) for text in texts]
+
+
+FORMS = ["{!r}", "{:.2f}", "{:.15f}", "{:.17g}", "{:.16e}", "+{}", "{:015.3f}", "{:.400f}", " {} ", "{}0"]
+NUMBERS = st.floats() | st.integers(-(10**18), 10**18).map(float) | st.decimals(-1000, 1000, places=3).map(float)
+DOUBLES = st.one_of(
+    st.text("0123456789.eE+-", min_size=1, max_size=24),
+    st.tuples(st.sampled_from(FORMS), NUMBERS).map(lambda one: one[0].format(one[1])),
+)
+
+
+@given(st.lists(DOUBLES, min_size=1, max_size=60))
+@example(
+    ["0.1234567890123456", "0.12345678901234567", "123456789012345", "1234567890123456.7", "1e-300", "5e-324", "1e400", "-0", "-0.0", "nan"]
+)
+def test_a_double_is_read_where_it_has_the_digits_of_its_text(texts: list[str]) -> None:
+    expected = [float(text) if is_spelling(text, "double") else None for text in texts]
+    assert list(map(repr, read(texts, "double", Spelling()))) == list(map(repr, expected))
 
 
 @given(st.sampled_from(SPELLINGS), st.lists(st.tuples(st.integers(-(10**9), 10**9), st.booleans()), max_size=60))
