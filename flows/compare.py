@@ -12,7 +12,8 @@ from tasks.counting.source_domains import count_domains
 from tasks.engine.flows import as_flow
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
-from tasks.relational.making.reading import check_types, open_tables, read_tables
+from tasks.relational.making.linking import check_relations, link_rows, orphans_by_table
+from tasks.relational.making.reading import TableSet, check_types, encode_rows, open_tables, read_tables
 from tasks.source.extracts import open_run
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.files import check_takes_files
@@ -89,12 +90,22 @@ def _compare_on_tables(
         persons = tables[job.tree.unit].source.records
         with run.phase("domains"):
             domains = [count_domains(tables[name].run, tables[name].source) for name in tables_with_qids(job)]
+        orphans = dict[str, int]()
+        if job.orphans == "drop":
+            with run.phase("rows"):
+                orphans = _orphans(TableSet(run, job, {name: encode_rows(table) for name, table in tables.items()}))
         with run.phase("methods"):
-            asked = MethodRequest.of_tables(job_file, settings, job, persons)
+            asked = MethodRequest.of_tables(job_file, settings, job, persons, orphans)
             runs = measure_methods(run, tables_digest(job), inputs, asked, methods, ks, domains)
         for table in tables.values():
             check_unchanged(table.source)
         return _written(run, folder, make_method_comparison(persons_job(job), inputs, persons, runs, tables=tuple(tables)))
+
+
+def _orphans(carried: TableSet) -> dict[str, int]:
+    """Return how many rows of each table are of nobody, which no manifest states of fewer than k."""
+    check_relations(carried)
+    return orphans_by_table(link_rows(carried))
 
 
 def _written(run: Run, folder: Path, comparison: MethodComparison) -> MethodComparison:

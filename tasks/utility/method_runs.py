@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any, Self
@@ -64,6 +64,7 @@ class MethodRequest:
         untreated: Overrides that publish no identifier as pseudonyms: those change no figure, and a comparison draws no tokens.
         treatment: Of suppressed records by methods that choose no levels, where the job's own needs levels.
         persons: How many a job of several tables has; None for a job of one.
+        orphans: Rows of nobody, by table of such a job. A manifest states them from k on only.
     """
 
     job_file: Path
@@ -72,6 +73,7 @@ class MethodRequest:
     untreated: tuple[str, ...] = ()
     treatment: str | None = None
     persons: int | None = None
+    orphans: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
@@ -83,12 +85,12 @@ class MethodRequest:
         return cls(job_file.absolute(), settings, job.method.name, untreated, plain_treatment)
 
     @classmethod
-    def of_tables(cls, job_file: Path, settings: tuple[str, ...], job: TablesJob, persons: int) -> Self:
+    def of_tables(cls, job_file: Path, settings: tuple[str, ...], job: TablesJob, persons: int, orphans: Mapping[str, int]) -> Self:
         """Return the request to compare methods by a job of several tables, of so many persons."""
         # A key without a treatment is no identifier of the job.
         names = json.dumps(job.tables[job.tree.unit].columns.dropped, ensure_ascii=False)
         untreated = (f"tables.{job.tree.unit}.columns.identifiers={names}",) if lasting_key(job) else ()
-        return cls(job_file.absolute(), settings, job.method.name, untreated, persons=persons)
+        return cls(job_file.absolute(), settings, job.method.name, untreated, persons=persons, orphans=orphans)
 
     def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
         """Return the job overrides of one run, with work and target in the scratch folder."""
@@ -131,7 +133,7 @@ def run_method(request: MethodRequest, method: str, k: int, domains: Sequence[Ar
         if ended.code:
             return MethodRun(method=method, k=k, failed=_sentence(ended, scratch), code=ended.code)
         if isinstance(job, TablesJob):
-            figures = _figures_of_tables(job, request.persons or 0, ended, domains, store, scratch)
+            figures = _figures_of_tables(job, request, ended, domains, store, scratch)
         else:
             figures = _figures(job, ended, load_coding(job, domains[0], store), scratch)
         return MethodRun(method=method, k=k, figures=figures)
@@ -206,7 +208,9 @@ def _figures(job: Job, ended: Ended, coding: Coding, scratch: Path) -> Figures:
     return _figures_by_sizes(sizes, manifest.suppressed, risk, gcp, job.privacy.k, manifest.peak_rss, ended)
 
 
-def _figures_of_tables(job: TablesJob, persons: int, ended: Ended, domains: Sequence[Artifact], store: Store, scratch: Path) -> Figures:
+def _figures_of_tables(
+    job: TablesJob, request: MethodRequest, ended: Ended, domains: Sequence[Artifact], store: Store, scratch: Path
+) -> Figures:
     """Count the histories of a release of several tables, by the same code for every method.
 
     The GCP is that of all values of all tables, 1 for one that is not published; rows of nobody are no loss.
@@ -220,10 +224,10 @@ def _figures_of_tables(job: TablesJob, persons: int, ended: Ended, domains: Sequ
         one, of_table = manifest.tables[name], table_job(job, name)
         coding = load_coding(of_table, domain, store)
         levels = {qid: level for qid, level in one.levels.items() if level is not None}
-        rows = coding.records - (one.orphans or 0)
+        rows = coding.records - request.orphans.get(name, 0)
         lost += published_penalties(of_table, coding, files[name], {}, levels or None, spill) + (rows - one.released) * len(coding.domains)
         values += rows * len(coding.domains)
-    suppressed = persons - manifest.persons.released
+    suppressed = (request.persons or 0) - manifest.persons.released
     risk = release_risk(sizes, 0, suppressed, 0)
     return _figures_by_sizes(sizes, suppressed, risk, lost / values if values else 0.0, job.privacy.k, manifest.peak_rss, ended)
 

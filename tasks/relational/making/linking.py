@@ -136,6 +136,17 @@ def link_rows(given: TableSet) -> Linking:
     return linking
 
 
+def orphans_by_table(given: Linking) -> dict[str, int]:
+    """Return the number of rows of nobody by table; tables that have none are left out."""
+    found = {}
+    for table, artifact in given.linked.items():
+        with connect(given.run.job, given.run.spill) as connection:
+            rows = parquet_sql([given.store.path(artifact)])
+            [(orphans,)] = connection.execute(f"SELECT count(*) FILTER (status = {ORPHAN}) FROM {rows}").fetchall()
+        found[table] = int(orphans)
+    return {table: orphans for table, orphans in found.items() if orphans}
+
+
 def _linked(given: TableSet) -> Linking:
     """Join the rows of all tables to their persons, parents first; raise if references disagree."""
     linking = Linking(given.run, given.job, given.tables, {})

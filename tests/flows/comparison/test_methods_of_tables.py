@@ -8,6 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from flows.tables import tables
@@ -86,6 +87,27 @@ def test_persons_are_counted_and_only_figures_stay(compared: tuple[Path, MethodC
     page = (folder / "job" / "releases-comparison" / "methods.html").read_text("utf-8")
     assert "400 persons" in page
     assert "Histories" in page
+
+
+def test_rows_of_nobody_are_no_loss_though_too_few_to_be_stated(tmp_path: Path) -> None:
+    at_home = hospital_tables(40, 6)
+    strays = {
+        "visit": {"visit_id": ["stray0", "stray1"], "person_id": [1000, 1001], "ward": ["a", "c"], "nights": [1, 2]},
+        "condition": {"person_id": pa.nulls(1, pa.int64()), "visit_id": ["stray0"], "chronic": ["no"], "icd": ["x"]},
+    }
+    found = dict[str, MethodComparison]()
+    for name, source in {
+        "without": at_home,
+        "with": at_home | {table: pa.concat_tables([at_home[table], pa.table(rows)]) for table, rows in strays.items()},
+    }.items():
+        path = hospital_job(tmp_path / name, source, orphans="drop", suppression={"limit": 1})
+        ended = CommandLine("direct", tmp_path)("compare", path, "--methods", "skald", "--json")
+        assert ended.returncode == 0, ended.stderr
+        found[name] = MethodComparison.model_validate_json(ended.stdout)
+    [figures, expected] = [found[name].runs[0].figures for name in ("with", "without")]
+    assert figures
+    assert expected
+    assert (figures.released, figures.gcp) == (expected.released, expected.gcp)
 
 
 def test_a_method_that_takes_one_table_is_refused_before_any_run(tmp_path: Path) -> None:
