@@ -103,7 +103,7 @@ class Picture:
 
 
 def svg_words(words: str) -> str:
-    """Return words as SVG has them: control characters, which no XML may have, are written as escapes."""
+    """Return words escaped for SVG, with control characters, which no XML may have, as escapes."""
     return escape(printable(words, lines=False))
 
 

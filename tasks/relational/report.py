@@ -246,7 +246,7 @@ def _loss_text(loss: float | None) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return text as the page shows it: escaped, without control characters and marks that turn the direction of others."""
+    """Return text as the page shows it: escaped, without control characters and direction marks."""
     return escape(printable(text))
 
 

@@ -202,7 +202,7 @@ def _environment() -> Environment:
 
 
 def _finalized(value: object) -> object:
-    """Return a value as a page shows it: a text without control characters and marks that turn the direction of others."""
+    """Return a value as a page shows it: text without control characters and direction marks."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

@@ -266,8 +266,8 @@ class TableSet:
         return replace(self, tables={**self.tables, unit: replace(encoded, table=replace(encoded.table, source=source))})
 
 
-def check_columns(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
-    """Raise ``RelationError`` if keys and references have unfit types, or joined columns would have one name."""
+def check_linking_columns(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
+    """Raise ``RelationError`` for unfit types of keys and references, and names that would be joined."""
     faults = _joined_name_faults(job, tables)
     kinds = {name: {one: working_type(table.source.columns.field(one).type) for one in table.linking} for name, table in tables.items()}
     for name, mine in kinds.items():
@@ -290,7 +290,7 @@ def check_columns(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
 
 
 def _joined_name_faults(job: TablesJob, tables: Mapping[str, TableSource]) -> list[str]:
-    """Return a fault for each column of the unit that is called as another table's column is where all tables are joined.
+    """Return a fault for each column of the unit whose name another column has in joined tables.
 
     Figures of joined tables are kept by these names: of two columns with one name, one would not be counted.
     """
