@@ -13,7 +13,7 @@ from tasks.engine.flows import as_flow
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
 from tasks.relational.making.linking import check_relations, link_rows, orphans_by_table
-from tasks.relational.making.reading import TableSet, check_types, encode_rows, open_tables, read_tables
+from tasks.relational.making.reading import TableSet, check_linking_columns, encode_rows, open_tables, read_tables
 from tasks.source.extracts import open_run
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.files import check_takes_files
@@ -85,7 +85,7 @@ def _compare_on_tables(
     with open_tables(job) as run:
         with run.phase("source"):
             tables = read_tables(run, job)
-            check_types(job, tables)
+            check_linking_columns(job, tables)
         inputs = digest_of({name: table.source.digest for name, table in tables.items()})
         persons = tables[job.tree.unit].source.records
         with run.phase("domains"):

@@ -7,7 +7,7 @@ from tasks.relational.making.chosen_classes import choose_release
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import align_rows
 from tasks.relational.making.published_values import measure_untreated_tables
-from tasks.relational.making.reading import TableSet, check_types, encode_rows, open_tables, read_tables
+from tasks.relational.making.reading import TableSet, check_linking_columns, encode_rows, open_tables, read_tables
 from tasks.relational.making.writing import write_tables
 from tasks.relational.publication import PublishedTables, publish_tables, recall_tables, tables_release_id
 
@@ -22,7 +22,7 @@ def tables(job: TablesJob) -> PublishedTables:
     with open_tables(job) as run:
         with run.phase("source"):
             sources = read_tables(run, job)
-            check_types(job, sources)
+            check_linking_columns(job, sources)
             release = tables_release_id(run, job, sources)
             known = recall_tables(run, release, sources)
         if known:

@@ -8,6 +8,8 @@ from html import escape
 from math import ceil, floor, log10
 from unicodedata import east_asian_width
 
+from schemas.errors.base import printable
+
 SLOTS = 8
 """Series that have a colour of their own; further ones begin anew."""
 
@@ -95,9 +97,14 @@ class Picture:
     def _svg(self, attributes: str, body: str) -> str:
         """Return the SVG element with the given attributes and body."""
         size = f"viewBox='0 0 {self.width:g} {self.height:g}' width='{self.width:g}' height='{self.height:g}'"
-        said = f"<title>{escape(self.title)}</title>" + (f"<desc>{escape(self.alt_text)}</desc>" if self.alt_text else "")
+        said = f"<title>{svg_words(self.title)}</title>" + (f"<desc>{svg_words(self.alt_text)}</desc>" if self.alt_text else "")
         frame = f"<svg{attributes} {size} role='img' font-family=\"{FONT}\" font-size='{SIZE}'>"
         return f"{frame}{said}{body}</svg>"
+
+
+def svg_words(words: str) -> str:
+    """Return words escaped for SVG, with control characters, which no XML may have, as escapes."""
+    return escape(printable(words, lines=False))
 
 
 def text(
@@ -109,7 +116,7 @@ def text(
     """
     weight = " font-weight='600'" if bold else ""
     look = f"{paint(colour, 'paper')} stroke-width='3' paint-order='stroke'" if halo else paint(colour)
-    return f"<text x='{x:.1f}' y='{y:.1f}' {look} text-anchor='{anchor}' font-size='{size}'{weight}>{escape(words)}</text>"
+    return f"<text x='{x:.1f}' y='{y:.1f}' {look} text-anchor='{anchor}' font-size='{size}'{weight}>{svg_words(words)}</text>"
 
 
 def width_of(words: str, size: int = SIZE) -> float:
@@ -362,7 +369,7 @@ def _cut(name: str) -> str:
 def _named(x: float, y: float, name: str, *, bold: bool) -> str:
     """Draw a name beside its bars, shortened, with the complete name as a tooltip."""
     words = text(x, y, _cut(name), anchor="end", bold=bold)
-    return words if len(name) <= LONGEST else f"<g><title>{escape(name)}</title>{words}</g>"
+    return words if len(name) <= LONGEST else f"<g><title>{svg_words(name)}</title>{words}</g>"
 
 
 def _bar(chart: Chart, left: float, y: float, value: float | None, unit: float, look: ChartStyle) -> list[str]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.charts.chart import Picture, paint, text, width_of
+from core.charts.chart import Picture, paint, svg_words, text, width_of
 from schemas.errors.base import counted
 
 WIDE, LEFT, TOP, ROW, BOX = 980, 190, 64, 46, 30
@@ -73,5 +72,5 @@ def _boxes(row: LevelRow, sizes: NDArray[np.int64], placed: NDArray[np.uint32], 
         box = f"<rect x='{x:.2f}' y='{y}' width='{max(width - SEAM, 0.4):.2f}' height='{BOX}' rx='3' {paint('cut')}/>"
         fits = label and width_of(label, 11) + 8 <= width
         words = text(x + width / 2, y + BOX / 2 + 4, label, "on-cut", "middle", 11) if fits else ""
-        yield f"<g><title>{escape(told)}</title>{box}{words}</g>"
+        yield f"<g><title>{svg_words(told)}</title>{box}{words}</g>"
         x += width

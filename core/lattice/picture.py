@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from core.charts.chart import Picture, paint, text, width_of
+from core.charts.chart import Picture, paint, svg_words, text, width_of
 from core.columns.domains import Node
 from core.lattice.search import STATUSES, LatticeMap
 from schemas.errors.base import counted
@@ -154,7 +153,7 @@ def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, flo
     dash = "none" if chosen else DASH[status]
     shape = f"x='{x - box / 2:.1f}' y='{y - BOX_HEIGHT / 2:.1f}' width='{box:.1f}' height='{BOX_HEIGHT}' rx='5'"
     look = f"{paint(status, border)} stroke-width='{thick}' stroke-dasharray='{dash}'"
-    yield f"<rect {shape} {look}><title>{escape(_named_levels(drawn, node))}: {NODE_STATES[status]}</title></rect>"
+    yield f"<rect {shape} {look}><title>{svg_words(_named_levels(drawn, node))}: {NODE_STATES[status]}</title></rect>"
     moved = [(qid, one - other) for qid, one, other in zip(drawn.qids, node, drawn.node, strict=True) if one != other]
     if width_of(_levels(node)) > box:
         told = ", ".join(f"{qid} {step:+d}" for qid, step in moved) or "chosen"

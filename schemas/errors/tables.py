@@ -240,6 +240,14 @@ class FileError(SourceError):
         )
 
     @classmethod
+    def dead_link(cls, file: str, links: int) -> FileError:
+        """Links that the source pattern matches lead to no file: its records would be missing."""
+        return cls(
+            f"source.path matches {counted(links, 'link')} that {verb_of(links, 'lead')} to no file, such as '{shown_path(file)}'. "
+            "See to the file or its mount, or remove the link."
+        )
+
+    @classmethod
     def path_is_folder(cls, path: str, ending: str) -> FileError:
         """Source path is a folder instead of files."""
         name = shown_path(path).rstrip("/")

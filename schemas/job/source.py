@@ -51,7 +51,9 @@ def address_faults(text: str) -> list[str]:
             "holds a password or a key, which a job file must not: remove it from the address, and let the environment "
             "(AWS_ACCESS_KEY_ID, AWS_PROFILE and the like) or the store's own credentials file say it"
         ]
-    if text.split("://", 1)[0].lower() not in SCHEMES:
+    if (scheme := text.split("://", 1)[0].lower()) == "file":
+        return ["is an address of a file of this machine: write its path alone, without file://"]
+    if scheme not in SCHEMES:
         return [f"is an address of a kind that is not known; known are {', '.join(f'{scheme}://' for scheme in SCHEMES)}"]
     return []
 

@@ -29,7 +29,7 @@ from prefect.artifacts import (
 from prefect.context import FlowRunContext
 from prefect.logging.loggers import flow_run_logger
 
-from schemas.errors.base import InternalError, SkaldError, StorageError, counted
+from schemas.errors.base import InternalError, SkaldError, StorageError, counted, printable
 from schemas.errors.folders import BusyError
 from schemas.errors.storage import ServerError
 from schemas.job.run_parameters import RunParameters
@@ -143,7 +143,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _text(words: str) -> str:
     """Escape Markdown characters, because column names are free text."""
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(words.split()))
+    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", printable(" ".join(words.split())))
 
 
 def _risk(risk: RiskFigure, value: float | None) -> str:

@@ -17,7 +17,7 @@ from tasks.relational.making.levels import history_numbers, lattice_of_tables, s
 from tasks.relational.making.linking import check_relations, link_rows
 from tasks.relational.making.profiles import HistoryTables, align_rows
 from tasks.relational.making.published_values import measure_untreated_tables
-from tasks.relational.making.reading import TableSet, check_types, encode_rows, open_tables, read_tables
+from tasks.relational.making.reading import TableSet, check_linking_columns, encode_rows, open_tables, read_tables
 from tasks.relational.person_rows import PersonRows
 from tasks.relational.publication import tables_release_id
 from tasks.writing.pseudonyms import lacks_vault
@@ -147,7 +147,7 @@ def plan_tables(job: TablesJob, *, quick: bool = False) -> TablesPlan:
     tree = job.tree
     with open_tables(job) as run:
         sources = read_tables(run, job)
-        check_types(job, sources)
+        check_linking_columns(job, sources)
         carried = TableSet(run, job, {name: encode_rows(source) for name, source in sources.items()})
         check_relations(carried)
         linked = link_rows(carried)

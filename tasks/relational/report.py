@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any
 
-from schemas.errors.base import counted, verb_of
+from schemas.errors.base import counted, printable, verb_of
 from schemas.job.identifiers import ColumnPublication, treatment_sentence
 from schemas.reading.model import share_text
 from schemas.relational.manifest import ReleasedTable, TablesManifest
@@ -23,7 +23,7 @@ from tasks.store.keys import code_of
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c1c1c;background:#fff}"
     "table{border-collapse:collapse;margin:1rem 0}th,td{border:1px solid #ccc;padding:.3rem .7rem;text-align:right}"
-    "th:first-child,td:first-child{text-align:left}h1{overflow-wrap:anywhere}.table{overflow-x:auto}"
+    "th:first-child,td:first-child{text-align:left}h1,p,li{overflow-wrap:anywhere}.table{overflow-x:auto}"
 )
 BROKEN = "Warning: an attack breaks this release."
 """How the sentence on an attack ends that won more than the job accepts."""
@@ -245,19 +245,24 @@ def _loss_text(loss: float | None) -> str:
     return "–" if loss is None else f"{loss:.4f}"
 
 
+def _shown(text: str) -> str:
+    """Return text as the page shows it: escaped, without control characters and direction marks."""
+    return escape(printable(text))
+
+
 def _page(content: dict[str, Any]) -> str:
     columns = ("records", "released", "withheld", "suppressed")
     rows = "".join(
-        f"<tr><td>{escape(name)}</td>{''.join(f'<td>{_count_text(table[column])}</td>' for column in columns)}"
+        f"<tr><td>{_shown(name)}</td>{''.join(f'<td>{_count_text(table[column])}</td>' for column in columns)}"
         f"<td>{_orphans_text(table['orphans'], content['privacy']['k'])}</td>"
-        f"<td>{escape(_levels_text(table['levels']))}</td>"
+        f"<td>{_shown(_levels_text(table['levels']))}</td>"
         f"<td>{_loss_text(content['loss']['by_table'].get(name))}</td></tr>"
         for name, table in content["tables"].items()
     )
     head = "".join(f"<th>{title}</th>" for title in ("table", *columns, "orphans", "levels", "GCP"))
-    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in content["sentences"])
-    limits = "".join(f"<li>{escape(sentence)}</li>" for sentence in content["limits"])
-    title = escape(f"Release {content['release']}")
+    paragraphs = "".join(f"<p>{_shown(sentence)}</p>" for sentence in content["sentences"])
+    limits = "".join(f"<li>{_shown(sentence)}</li>" for sentence in content["limits"])
+    title = _shown(f"Release {content['release']}")
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'>{VIEWPORT}<title>{title}</title><style>{STYLE}</style></head>"
         f"<body><h1>{title}</h1>{paragraphs}<div class='table'><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"

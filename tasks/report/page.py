@@ -20,7 +20,7 @@ from core.charts.chart import DARK_STYLE, Chart, ChartStyle, bar_chart
 from core.compiling.compiled import compiled_folder
 from core.lattice.picture import heights_picture, nodes_picture
 from core.lattice.search import LatticeMap
-from schemas.errors.base import StorageError, counted
+from schemas.errors.base import StorageError, counted, printable
 from schemas.release.report import Report, RiskFigure
 from schemas.release.terms import Band
 from tasks.report.terms import date_text, map_of_report
@@ -191,6 +191,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         # Names of columns are free text from outside: all is escaped that does not say it is markup.
         autoescape=True,
+        finalize=_finalized,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -198,6 +199,11 @@ def _environment() -> Environment:
     )
     environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size, "date": date_text}
     return environment
+
+
+def _finalized(value: object) -> object:
+    """Return a value as a page shows it: text without control characters and direction marks."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _charts(report: Report) -> dict[str, str]:

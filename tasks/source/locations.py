@@ -173,6 +173,9 @@ def _matching_here(pattern: str, written: str) -> set[Path]:
     """Return the files of this machine that a pattern matches."""
     _check_folders_listed(pattern)
     matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
+    # As with a folder that cannot be listed: without what a link led to the source would be a part of itself.
+    if dead := sorted(str(path) for path in matched if path.is_symlink() and not path.exists() and not is_hidden(str(path), pattern)):
+        raise FileError.dead_link(dead[0], len(dead))
     files = {path for path in matched if path.is_file()}
     if not files:
         if any(path.is_dir() for path in matched) and not glob.has_magic(written):

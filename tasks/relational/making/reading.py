@@ -15,13 +15,13 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.columns.column_types import working_type
+from core.columns.column_types import is_text, is_unpublishable, working_type
 from schemas.errors.base import SourceError, counted, listed, verb_of
 from schemas.errors.refusals import PolicyError
 from schemas.errors.tables import RelationError
 from schemas.job.job import Job
 from schemas.job.policy import banned_faults
-from schemas.relational.table_jobs import lasting_key, persons_job, table_job, tables_policy_faults
+from schemas.relational.table_jobs import column_of_persons, lasting_key, persons_job, table_job, tables_policy_faults
 from schemas.relational.tables_job import TablesJob
 from tasks.counting.chunk_counts import ChunkReading, axis_names, qid_names
 from tasks.counting.coding import CellCoder, Coding, load_coding
@@ -266,22 +266,42 @@ class TableSet:
         return replace(self, tables={**self.tables, unit: replace(encoded, table=replace(encoded.table, source=source))})
 
 
-def check_types(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
-    """Raise ``RelationError`` if types of references differ from those of the referenced keys."""
-    faults = []
-    for name, table in tables.items():
+def check_linking_columns(job: TablesJob, tables: Mapping[str, TableSource]) -> None:
+    """Raise ``RelationError`` for unfit types of keys and references, and names that would be joined."""
+    faults = _joined_name_faults(job, tables)
+    kinds = {name: {one: working_type(table.source.columns.field(one).type) for one in table.linking} for name, table in tables.items()}
+    for name, mine in kinds.items():
+        faults += [
+            f"'{column}' of '{name}' is of type {kind}, which no key or reference can have; make it text or a number"
+            for column, kind in mine.items()
+            if is_unpublishable(kind)
+        ]
         for other, columns in job.tables[name].referring.items():
-            for mine, theirs in zip(columns, job.tables[other].key, strict=True):
-                kinds = [
-                    working_type(where.source.columns.field(column).type) for where, column in ((table, mine), (tables[other], theirs))
-                ]
-                if not (kinds[0] == kinds[1] or all(map(pa.types.is_integer, kinds))):
+            for column, theirs in zip(columns, job.tables[other].key, strict=True):
+                pair = mine[column], kinds[other][theirs]
+                fitting = pair[0] == pair[1] or any(all(map(alike, pair)) for alike in (pa.types.is_integer, is_text))
+                if not (fitting or any(map(is_unpublishable, pair))):
                     faults.append(
-                        f"'{mine}' of '{name}' is of type {kinds[0]} and '{theirs}' of '{other}', to which it refers, of {kinds[1]}; "
+                        f"'{column}' of '{name}' is of type {pair[0]} and '{theirs}' of '{other}', to which it refers, of {pair[1]}; "
                         "write both in one type"
                     )
     if faults:
         raise RelationError(faults)
+
+
+def _joined_name_faults(job: TablesJob, tables: Mapping[str, TableSource]) -> list[str]:
+    """Return a fault for each column of the unit whose name another column has in joined tables.
+
+    Figures of joined tables are kept by these names: of two columns with one name, one would not be counted.
+    """
+    unit = job.tree.unit
+    others = [(name, column) for name in job.tree.tables[1:] for column in tables[name].published_columns]
+    taken = {column_of_persons(job, name, column): f"'{column}' of '{name}'" for name, column in others}
+    return [
+        f"'{column}' of '{unit}' is called as {taken[column]} is where the tables are joined; rename one of them"
+        for column in tables[unit].published_columns
+        if column in taken
+    ]
 
 
 def key_counts_sql(relation: str, columns: list[str]) -> str:

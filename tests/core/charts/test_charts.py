@@ -127,6 +127,13 @@ def test_a_long_name_is_cut_and_told_in_full_under_the_pointer() -> None:
     assert f">{'n' * (LONGEST - 1)}…</text>" in svg
 
 
+def test_control_characters_of_names_are_written_as_escapes_because_no_xml_may_have_them() -> None:
+    name = "n" * LONGEST + "\x1b[31m\u202e\x00"
+    svg = of(bar_chart(Chart(name, name, {name[-9:]: [1, 2], "s": [2, 1]}), [name, name[-9:]]))
+    assert svg.replace("\n", " ").isprintable()
+    assert f"<title>{'n' * LONGEST}\\x1b[31m\\u202e\\x00</title>" in svg
+
+
 def pictures() -> dict[str, Picture]:
     chart = Chart("GCP", "less is <better>", FIGURES)
     single = line_chart(chart, ["5", "10", "20"], "k")

@@ -16,6 +16,7 @@ import pytest
 from core.recount.histories import TablesRecount
 from flows.tables import tables
 from schemas.errors.refusals import PassthroughError, UntreatedError
+from schemas.errors.tables import RelationError
 from schemas.relational.tables_job import TablesJob, load_tables_job
 from tasks.publication.disclosures import check_recalled
 from tasks.relational.making.reading import open_tables
@@ -247,6 +248,20 @@ def test_columns_that_look_identifying_leave_no_maximum_risk_to_claim(tmp_path: 
     assert "may tell who people are ('mail')" in sentences
     assert "Warning of 'person': Column 'mail' is published as it is and looks like: e-mail addresses" in sentences
     assert "chance of at most" not in sentences
+
+
+def test_columns_of_joined_tables_that_are_called_alike_are_refused(tmp_path: Path) -> None:
+    # By one name for both, codes that tell who people are were not counted, and a maximum risk was claimed.
+    source = with_columns(hospital_tables(PERSONS, 3), "person", **{"visit.nights": [number * 37 for number in range(PERSONS)]})
+    path = hospital_job(tmp_path, source, tables=spec_of(person={"sensitive": ["income", "visit.nights"]}))
+    for command in (lambda: tables(path, ()), lambda: plan_tables(load_tables_job(path), quick=True)):
+        with pytest.raises(RelationError, match="of 'person' is called as 'nights' of 'visit' is where the tables are joined"):
+            command()
+    mails = [f"a{number % 3}@example.org" for number in range(PERSONS)]
+    other = with_columns(hospital_tables(PERSONS, 3), "person", **{"visit.income": mails})
+    found = tables(hospital_job(tmp_path / "other", other, tables=spec_of(person={"sensitive": ["income", "visit.income"]}, visit={
+        "insensitive": [], "sensitive": ["nights"]})), ())  # fmt: skip
+    assert "may tell who people are ('visit.income')" in " ".join(report_content(found.manifest)["sentences"])
 
 
 STATED = {

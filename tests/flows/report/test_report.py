@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from core.charts.chart import COLOURS, DARK_STYLE
-from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.base import StorageError, VerificationError, printable
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
@@ -30,7 +30,7 @@ from tests.oracles.contrast import contrast
 from tests.tampering.kinds import anew
 
 TABLE = people(400)
-HOSTILE = "<script>alert('1')</script> & \"q\""
+HOSTILE = "<script>alert('1')</script> & \"q\" \x1b[31m \u202e"
 VOID = {"meta", "br"}
 LOADING = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "a"}
 
@@ -143,7 +143,8 @@ def test_names_of_columns_are_text_and_never_markup(anonymise: Anonymise, tmp_pa
     _, page = report_of(made.folder)
     assert_self_contained(made.folder)
     for name in hostile.values():
-        assert name in page.text
+        assert printable(name) in page.text
+    assert page.text.replace("\n", " ").isprintable()
 
 
 @pytest.mark.ci

@@ -61,11 +61,11 @@ def test_no_value_of_a_partition_is_in_an_address(tmp_path: Path) -> None:
 def test_a_summary_in_markdown_keeps_its_shape_whatever_columns_are_called(anonymise: Anonymise, tmp_path: Path) -> None:
     done = anonymise(people_job(tmp_path, people(300)))
     report = Report.model_validate_json((done.folder / "report.json").read_bytes())
-    unexpected = report.qids[0].model_copy(update={"name": "a|b <script>\n# `c`"})
+    unexpected = report.qids[0].model_copy(update={"name": "a|b <script>\n# `c`\x1b[31m\u202e"})
     text = summary(report.model_copy(update={"qids": (unexpected, *report.qids[1:])}), str(done.folder), "file:///x/report.html", new=False)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {3, 5}
-    assert "<script>" not in text
+    assert "<script>" not in text and text.replace("\n", " ").isprintable()
     assert f"{done.manifest.suppressed:,} (" in text
     assert "Published already" in text
     assert "[The whole report](https://x)" in summary(report, str(done.folder), "https://x", new=True)

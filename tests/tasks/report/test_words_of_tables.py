@@ -39,6 +39,14 @@ def test_a_table_without_quasi_identifiers_has_no_loss_and_not_the_loss_0() -> N
     assert cells == {"person": "0.5000", "visit": "–"}
 
 
+def test_names_on_a_page_of_tables_are_text_without_control_characters() -> None:
+    made = manifest(2, 1)
+    odd = made.tables["visit"].model_copy(update={"levels": {"<b>\x1b[31m\u202e": 1}})
+    page = report_texts(made.model_copy(update={"tables": made.tables | {"visit": odd}}))["report.html"]
+    assert "<td>&lt;b&gt;\\x1b[31m\\u202e 1</td>" in page
+    assert page.replace("\n", " ").isprintable()
+
+
 @pytest.mark.parametrize(("k", "histories"), [(1, 2), (2, 1)])
 def test_one_person_or_history_is_no_plural(k: int, histories: int) -> None:
     said = " ".join(report_content(manifest(k, histories))["sentences"])

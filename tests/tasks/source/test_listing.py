@@ -10,7 +10,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from schemas.errors.base import SourceError
+from schemas.errors.base import JobError, SourceError
 from schemas.errors.tables import FileError
 from schemas.job.job import load_job
 from tasks.engine.progress import hearing
@@ -99,3 +99,25 @@ def test_a_folder_that_cannot_be_listed_is_not_passed_over(tmp_path: Path, monke
     closed.add("c")
     with pytest.raises(FileError, match=r"d/c' cannot be listed \(Transport endpoint is not connected\)"):
         find_names(job)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "leads_to"), [("d/*.data", "nowhere"), ("d/*.data", "gone.data"), ("d/**", "nowhere"), ("d/gone.data", "nowhere")]
+)
+def test_a_link_that_leads_to_no_file_is_not_passed_over(tmp_path: Path, pattern: str, leads_to: str) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.data").touch()
+    (tmp_path / "d/.#lock.data").symlink_to("nobody@nowhere")
+    (tmp_path / "d/whole.data").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").touch()
+    job = load_job(write_job(tmp_path, job_of(source={"path": pattern, "format": "csv"})))
+    if pattern != "d/gone.data":
+        assert {Path(name).name for name in find_names(job)} == {"a.data", "whole.data"}
+    (tmp_path / "d/gone.data").symlink_to(leads_to)
+    with pytest.raises(FileError, match=r"matches 1 link that leads to no file, such as '.*d/gone\.data'"):
+        find_names(job)
+
+
+def test_an_address_of_a_file_here_is_said_to_be_written_as_a_path(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"source\.path: .*write its path alone, without file://"):
+        load_job(write_job(tmp_path, job_of(source={"path": f"file://{tmp_path}/*.parquet"})))
