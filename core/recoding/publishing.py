@@ -153,6 +153,14 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
 
 
+def nearest_doubles(values: pa.Array) -> NDArray[np.float64]:
+    """Return the double next to each number, shape (n,), as the recount reads them."""
+    if pt.is_decimal(values.type):
+        # Arrow's own conversion often takes the double beside it: of groups that are as good, another would be best.
+        return np.array([float(one) for one in values.to_pylist()], np.float64)
+    return np.asarray(values.cast(pa.float64(), safe=False))
+
+
 def _is_ordered(kind: pa.DataType) -> bool:
     """Return whether the values of a type are ordered: numbers, dates or timestamps."""
     return is_number(kind) or bool(pt.is_date(kind) or pt.is_timestamp(kind))
@@ -290,7 +298,7 @@ def _means(value_counts: CountedValues, least: int, k: int) -> PublishedValues:
     numbers stay together.
     """
     values, nothing = value_counts.values, pa.nulls(1, pa.float64())
-    numbers = np.asarray(values.cast(pa.float64()))
+    numbers = nearest_doubles(values)
     if value_counts.drawn.sum() < least:
         # Fewer people than a group has: nothing is published.
         return PublishedValues(values[:0], nothing[:0], values[:1], nothing[: len(values[:1])], nothing, nothing)

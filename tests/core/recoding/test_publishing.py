@@ -223,6 +223,16 @@ def test_the_recount_finds_the_groups_of_the_writer_where_squares_are_too_large(
     assert [*written.apply(pa.array(numbers)).to_pylist(), None] == recounted.published
 
 
+@pytest.mark.parametrize("first", [Decimal("5104.4"), Decimal("1733.3"), 2**60], ids=str)
+def test_both_take_the_same_one_of_groups_that_are_as_good(first: Decimal | int) -> None:
+    """Even steps make many such: the last digit of the doubles decides, and beyond 2^53 not all integers have one."""
+    column = pa.array([first + step * (Decimal("0.2") if isinstance(first, Decimal) else 2) for step in range(31)])
+    held = held_values(column, list(range(31)), 3, every=True)
+    recounted = publication_of(held.recount, 0, 0, column.type, Publishing(microaggregate=3), 3)
+    published = published_values(held.writer, Publishing(microaggregate=3), 3).apply(column)
+    assert [*published.to_pylist(), None] == recounted.published
+
+
 def test_means_keep_the_sum() -> None:
     column = pa.array(np.round(np.exp(np.random.default_rng(1).normal(8, 1, 500)), 2))
     counted = held_values(column, list(range(500)), 12, every=True).writer
