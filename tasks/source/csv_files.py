@@ -287,7 +287,8 @@ def csv_sql(paths: Sequence[Path], options: str) -> str:
         f"read_csv({files_sql(together)}, hive_partitioning = false, compression = {literal(how)}, {options})"
         for how, together in packed.items()
     ]
-    return reads[0] if len(reads) == 1 else f"({' UNION ALL '.join(f'SELECT * FROM {read}' for read in reads)})"
+    # By name, as DuckDB takes the columns of several files together.
+    return reads[0] if len(reads) == 1 else f"({' UNION ALL BY NAME '.join(f'SELECT * FROM {read}' for read in reads)})"
 
 
 def compression_of(path: Path) -> str | None:

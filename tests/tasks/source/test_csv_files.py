@@ -15,7 +15,7 @@ from schemas.errors.base import SourceError, StorageError
 from schemas.job.job import load_job
 from tasks.planning.profiles import planning_connection
 from tasks.planning.samples import csv_sample
-from tasks.source.csv_files import convert_csv, write_in_utf8
+from tasks.source.csv_files import convert_csv, csv_sql, write_in_utf8
 from tasks.store.database import database_kept_open
 from tasks.store.store import Store
 from tests.jobs import write_job
@@ -62,6 +62,14 @@ def test_packed_and_plain_files_are_drafted_together(tmp_path: Path) -> None:
     with planning_connection() as connection:
         drafted = csv_sample(connection, [tmp_path / "1.csv", tmp_path / "2.csv.gz"])
         assert sorted(connection.execute(f"SELECT q::VARCHAR FROM {drafted.relation}").fetchall()) == [("1",), ("3",)]
+
+
+def test_columns_of_packed_and_plain_files_are_taken_together_by_name(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("q,b\n1,2\n")
+    (tmp_path / "2.csv.gz").write_bytes(gzip.compress(b"b,q\n4,3\n"))
+    with planning_connection() as connection:
+        read = csv_sql([tmp_path / "1.csv", tmp_path / "2.csv.gz"], "header = true, all_varchar = true")
+        assert sorted(connection.execute(f"SELECT q, b FROM {read}").fetchall()) == [("1", "2"), ("3", "4")]
 
 
 @pytest.mark.parametrize("name", ["a\\b[1].csv", "a\\b*.csv", "a\\?/t.csv"])
