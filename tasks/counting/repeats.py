@@ -65,8 +65,8 @@ def _has_fractions(column: pa.Array) -> bool:
     """
     if not (pt.is_floating(column.type) or pt.is_decimal(column.type)):
         return False
-    numbers = column.cast(pa.float64())
-    # Neither NaN nor infinity is a fraction.
+    # Neither NaN nor infinity is a fraction. The doubles of whole decimals may have one, as Arrow makes them.
+    numbers = column if pt.is_decimal(column.type) else column.cast(pa.float64())
     return bool(pc.any(pc.and_(pc.is_finite(numbers), pc.not_equal(numbers, pc.floor(numbers)))).as_py())
 
 

@@ -198,7 +198,9 @@ def _check_folders_listed(pattern: str) -> None:
             try:
                 os.scandir(folder).close()
             except (FileNotFoundError, NotADirectoryError):
-                continue
+                # Below ** a link to nothing may be of a file that nobody asks for.
+                if Path(folder).is_symlink() and not Path(folder).exists() and parts[place - 1] != "**":
+                    raise FileError.dead_link(folder, 1) from None
             except OSError as error:
                 raise FileError.not_listed(folder, error.strerror or "unknown reason") from None
 

@@ -276,8 +276,7 @@ def shared_columns(job: Job) -> list[str]:
     return [name for name, way in job.columns.ways.items() if counts_people(way)]
 
 
-def rows_of_people(batches: Sequence[pa.RecordBatch], column_count: int, kept_rows: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
+def rows_of_people(batch: pa.RecordBatch, column_count: int, kept_rows: np.ndarray) -> tuple[list[pa.Array], Digests | None]:
     """Return the first columns of a mask's records, and the digest of the others, None if there are none."""
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().filter(pa.array(kept_rows))
-    arrays = [column.combine_chunks() for column in table.columns]
-    return arrays[:column_count], digests_of(arrays[column_count:], len(table)) if len(arrays) > column_count else None
+    kept = batch.filter(pa.array(kept_rows))
+    return kept.columns[:column_count], digests_of(kept.columns[column_count:], len(kept)) if kept.num_columns > column_count else None

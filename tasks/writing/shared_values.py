@@ -238,8 +238,11 @@ def _published(chunk: Chunk, publish: dict[str, tuple[Path, str]]) -> Chunk:
 def _released(given: SourceWithClasses, names: Sequence[str], job: Job) -> Iterator[tuple[Sequence[pa.Array], Digests | None]]:
     """Yield the shared columns and persons of each chunk's released records."""
     for number, chunk in enumerate(given.source.chunks):
-        kept = given.classes_of(number, chunk) >= 0
-        yield rows_of_people(list(read_chunk(chunk, [*names, *job.columns.person])), len(names), kept)
+        kept, start = given.classes_of(number, chunk) >= 0, 0
+        # Batch by batch: the shared columns of a whole chunk may be hundreds.
+        for batch in read_chunk(chunk, [*names, *job.columns.person]):
+            yield rows_of_people(batch, len(names), kept[start : start + batch.num_rows])
+            start += batch.num_rows
 
 
 class ReleasedValues(NamedTuple):

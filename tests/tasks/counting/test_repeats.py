@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,3 +49,13 @@ def test_a_file_that_lacks_the_column_only_since_it_changed_is_noticed(tmp_path:
             with pytest.raises(SourceError, match="changed"):
                 REPEATED_VALUES.result(ColumnsReading(("person",), run.store), chunk)
         assert not list((run.store.folder / "repeats").glob("*.record"))
+
+
+@pytest.mark.parametrize(("part", "measured"), [(0, False), (Decimal("0.5"), True)])
+def test_whole_decimals_have_no_fractions_though_their_doubles_may_have(tmp_path: Path, part: Decimal, measured: bool) -> None:
+    """Arrow makes a double beside 3 of the 3 that has fifteen decimal places."""
+    people_with = TABLE.append_column("person", pa.array([row // 3 + part for row in range(60)], pa.decimal128(38, 15)))
+    with open_run(load_job(people_job(tmp_path, people_with))) as run:
+        given = ColumnsReading(("person",), run.store)
+        found = repeated_columns(given, REPEATED_VALUES(given, read_source(run).chunks))
+    assert ("person" in found) != measured

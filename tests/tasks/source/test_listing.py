@@ -118,6 +118,17 @@ def test_a_link_that_leads_to_no_file_is_not_passed_over(tmp_path: Path, pattern
         find_names(job)
 
 
+def test_a_link_in_the_place_of_a_folder_that_leads_nowhere_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "region=N").mkdir()
+    (tmp_path / "region=N/a.data").touch()
+    (tmp_path / ".region=S").symlink_to("nowhere")
+    job = load_job(write_job(tmp_path, job_of(source={"path": "region=*/*.data", "format": "csv"})))
+    assert [Path(name).name for name in find_names(job)] == ["a.data"]
+    (tmp_path / "region=S").symlink_to("nowhere")
+    with pytest.raises(FileError, match=r"matches 1 link that leads to no file, such as '.*region=…'"):
+        find_names(job)
+
+
 def test_an_address_of_a_file_here_is_said_to_be_written_as_a_path(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"source\.path: .*write its path alone, without file://"):
         load_job(write_job(tmp_path, job_of(source={"path": f"file://{tmp_path}/*.parquet"})))
