@@ -102,7 +102,7 @@ def _show(drafted: "DraftedJob", out: Path, *, accept: bool) -> None:
         asked = "" if one.question is None else "accepted: " if accept else "for you to decide: "
         publish = f", {one.publish_setting}" if one.publish_setting else ""
         away = drafted.exposed.columns.get(one.profile.name)
-        shares = (share_text(away.alone), share_text(away.together)) if away else ("", "")
+        shares = tuple(share_text(one, narrow=True) for one in (away.alone, away.together)) if away else ("", "")
         shown.add_row(Text(one.profile.name), f"{asked}{ROLES[one.role]}{publish}", one.reason, *shares)
     console = Screen(highlight=False)
     console.print(shown)

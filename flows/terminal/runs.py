@@ -41,11 +41,11 @@ def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> Rend
     for title in ("attack", "guesses", "right", "control", "advantage", "accepted", "verdict"):
         table.add_column(title, overflow="fold")
     for one in sorted(attacks, key=lambda one: one.verdict != "broken"):
-        control = share_text(one.control_right / one.control_guesses) if one.control_guesses else "-"
+        control = share_text(one.control_right / one.control_guesses, narrow=True) if one.control_guesses else "-"
         table.add_row(
             attacks_sentence(one),
             f"{one.guesses:,}",
-            share_text(one.right / one.guesses) if one.guesses else "-",
+            share_text(one.right / one.guesses, narrow=True) if one.guesses else "-",
             control,
             f"{one.advantage:+.1%} ({one.low:+.1%} to {one.high:+.1%})",
             share_text(one.accepted),

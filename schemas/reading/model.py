@@ -160,12 +160,17 @@ def plain(value: object) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def share_text(share: float, places: int = 1) -> str:
-    """Return a share in percent, never rounded to 0 or 100 %: ``less than 0.1%`` or ``more than 99.9%``."""
-    least = 10.0 ** -(places + 2)
+def share_text(share: float, places: int = 1, *, narrow: bool = False) -> str:
+    """Return a share in percent, never rounded to 0 or 100 %: ``less than 0.1%`` or ``more than 99.9%``.
+
+    Args:
+        places: Digits behind the point.
+        narrow: Whether to write ``<0.1%`` and ``>99.9%``, as columns of a table need it.
+    """
+    least, less, more = 10.0 ** -(places + 2), *(("<", ">") if narrow else ("less than ", "more than "))
     if 0 < share < least:
-        return f"less than {least:.{places}%}"
-    return f"more than {1 - least:.{places}%}" if 1 - least < share < 1 else f"{share:.{places}%}"
+        return f"{less}{least:.{places}%}"
+    return f"{more}{1 - least:.{places}%}" if 1 - least < share < 1 else f"{share:.{places}%}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,6 +47,10 @@ def test_a_share_is_not_rounded_to_none_or_to_all(share: float, places: int, tex
     assert share_text(share, places) == text
 
 
+def test_a_share_in_a_narrow_column_is_not_rounded_either() -> None:
+    assert [share_text(share, narrow=True) for share in (0, 0.0004, 0.25, 0.9996, 1)] == ["0.0%", "<0.1%", "25.0%", ">99.9%", "100.0%"]
+
+
 def test_shares_in_sentences_are_written_by_one_function() -> None:
     """A format of its own would say 0.0% of somebody and 100.0% of all but somebody; differences have a sign."""
     assert not {(path, line) for path, line in formats(r"[^+]*%") if path != ITS_OWN}
