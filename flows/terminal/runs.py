@@ -48,7 +48,7 @@ def attack_summary(attacks: Sequence[AttackFigures], basis: AttackBasis) -> Rend
             share_text(one.right / one.guesses, narrow=True) if one.guesses else "-",
             control,
             f"{one.advantage:+.1%} ({one.low:+.1%} to {one.high:+.1%})",
-            share_text(one.accepted),
+            share_text(one.accepted, narrow=True),
             one.verdict,
         )
     head = f"{counted(len(attacks), 'attack')}, {broken:,} of them won more than the job accepts." if attacks else "No attack was played."

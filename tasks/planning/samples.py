@@ -20,7 +20,16 @@ from schemas.errors.base import SkaldError, SourceError
 from schemas.job.source import UTF8
 from schemas.reading.typed_texts import DECIMAL, ISO, Spelling, number_sql, typed_sql
 from tasks.planning.profiles import READINGS, FirstRecords, aggregates_of, first_records
-from tasks.source.csv_files import BLOCK, DELIMITERS, bad_rows_error, compression_of, header_names, texts_sql, write_in_utf8
+from tasks.source.csv_files import (
+    BLOCK,
+    DELIMITERS,
+    bad_rows_error,
+    compression_of,
+    header_names,
+    texts_sql,
+    unpacked_stream,
+    write_in_utf8,
+)
 from tasks.store.database import file_pattern, files_sql, literal, quote
 from tasks.store.files import random_temporary_folder
 
@@ -135,6 +144,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, first: FirstRecords, opened: 
     try:
         connection.execute(f"COPY (SELECT * FROM {first.relation}) TO {literal(str(copy))} (FORMAT parquet, {together})")
     except (duckdb.IOException, duckdb.OutOfMemoryException):
+        copy.unlink(missing_ok=True)
         return first
     return first._replace(relation=f"read_parquet({files_sql([copy])}, hive_partitioning = false)")
 
@@ -151,7 +161,7 @@ def delimiter_of(connection: duckdb.DuckDBPyConnection, file: Path) -> str:
         [(found,)] = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(file_pattern(file))}, {said})").fetchall()
     except duckdb.Error:
         found = None
-    with suppress(OSError, ValueError), pa.input_stream(str(file), compression=compression_of(file)) as stream:
+    with suppress(OSError, ValueError), unpacked_stream(file) as stream:
         with io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
             front = _QUOTED.sub("", text.read(BLOCK))
         header = front.splitlines()[0] if front else ""
@@ -179,10 +189,10 @@ def files_in_utf8(files: Sequence[Path], encoding: str) -> Iterator[Sequence[Pat
 def encoding_of(file: Path) -> str:
     """Return a text file's encoding by its content: UTF-16, UTF-8, or else Windows-1252."""
     try:
-        with pa.input_stream(str(file), compression=compression_of(file)) as stream:
+        with unpacked_stream(file) as stream:
             if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
                 return "utf-16"
-        with pa.input_stream(str(file), compression=compression_of(file)) as stream, io.TextIOWrapper(stream, UTF8) as text:
+        with unpacked_stream(file) as stream, io.TextIOWrapper(stream, UTF8) as text:
             left = MOST_CHARACTERS
             while left > 0 and (characters := text.read(BLOCK)):
                 left -= len(characters)

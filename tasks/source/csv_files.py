@@ -104,7 +104,7 @@ def write_in_utf8(path: Path, name: str, encoding: str, copy: Path) -> None:
 
 def _characters(path: Path, name: str, encoding: str) -> Iterator[str]:
     try:
-        with pa.input_stream(str(path), compression=compression_of(path)) as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
+        with unpacked_stream(path) as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
             while characters := text.read(BLOCK):
                 yield characters
     except UnicodeError:
@@ -235,7 +235,7 @@ def _before_the_header(faults: Sequence[tuple[str, int, Sequence[int]]], records
 def _count(job: Job, path: Path, name: str, columns: int) -> RecordCount:
     """Count the records of a CSV file in its bytes, the header included."""
     try:
-        with pa.input_stream(str(path), compression=compression_of(path)) as stream:
+        with unpacked_stream(path) as stream:
             there = count_records(iter(lambda: stream.read(BLOCK), b""), job.source.delimiter, columns)
     except OSError:
         raise SourceError.unreadable(name, "csv") from None
@@ -296,6 +296,11 @@ def compression_of(path: Path) -> str | None:
     return COMPRESSION.get(path.suffix.lower())
 
 
+def unpacked_stream(path: Path) -> pa.NativeFile:
+    """Open a text file to read its bytes, unpacked as its ending says."""
+    return pa.input_stream(str(path), compression=compression_of(path))
+
+
 def bad_rows_error(connection: duckdb.DuckDBPyConnection, path: Path, name: str, names: Sequence[str], delimiter: str) -> SkaldError | None:
     """Return (not raise) the error of a CSV file's bad rows or line ends; None if it has none.
 
@@ -332,10 +337,7 @@ def header_names(path: Path, name: str, delimiter: str, known: Collection[str] =
     """
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
-        with (
-            pa.input_stream(str(path), compression=compression_of(path)) as stream,
-            io.TextIOWrapper(stream, "utf-8-sig", newline="") as text,
-        ):
+        with unpacked_stream(path) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
             names = next(csv.reader(header_lines(text), delimiter=delimiter), [])
     except UnicodeDecodeError:
         raise FileError.wrong_encoding(name, UTF8) from None
@@ -359,7 +361,7 @@ def header_names(path: Path, name: str, delimiter: str, known: Collection[str] =
 
 def _holds_anything(path: Path) -> bool:
     """Return whether a file, unpacked, has a character besides blanks and line ends in its first bytes."""
-    with pa.input_stream(str(path), compression=compression_of(path)) as stream:
+    with unpacked_stream(path) as stream:
         return bool(stream.read(MOST_HEADER).removeprefix(b"\xef\xbb\xbf").strip())
 
 

@@ -173,10 +173,10 @@ def _matching_here(pattern: str, written: str) -> set[Path]:
     """Return the files of this machine that a pattern matches."""
     _check_folders_listed(pattern)
     matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
-    # As with a folder that cannot be listed: without what a link led to the source would be a part of itself.
-    if dead := sorted(str(path) for path in matched if path.is_symlink() and not path.exists() and not is_hidden(str(path), pattern)):
-        raise FileError.dead_link(dead[0], len(dead))
     files = {path for path in matched if path.is_file()}
+    # As with a folder that cannot be listed: without what a link led to the source would be a part of itself.
+    if dead := sorted(str(path) for path in matched - files if _leads_nowhere(path) and not is_hidden(str(path), pattern)):
+        raise FileError.dead_link(dead[0], len(dead))
     if not files:
         if any(path.is_dir() for path in matched) and not glob.has_magic(written):
             raise FileError.path_is_folder(written, _most_common_ending(matched))
@@ -184,6 +184,10 @@ def _matching_here(pattern: str, written: str) -> set[Path]:
     if table := table_format_here(map(str, files)):
         raise FileError.table_of_files(*table)
     return files
+
+
+def _leads_nowhere(path: Path) -> bool:
+    return path.is_symlink() and not path.exists()
 
 
 def _check_folders_listed(pattern: str) -> None:
@@ -199,7 +203,7 @@ def _check_folders_listed(pattern: str) -> None:
                 os.scandir(folder).close()
             except (FileNotFoundError, NotADirectoryError):
                 # Below ** a link to nothing may be of a file that nobody asks for.
-                if Path(folder).is_symlink() and not Path(folder).exists() and parts[place - 1] != "**":
+                if _leads_nowhere(Path(folder)) and parts[place - 1] != "**":
                     raise FileError.dead_link(folder, 1) from None
             except OSError as error:
                 raise FileError.not_listed(folder, error.strerror or "unknown reason") from None

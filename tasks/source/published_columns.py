@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from core.columns.column_types import is_coarsenable, plain_type, working_type
-from core.recoding.publishing import CountedValues, counts_in_steps, is_number, nearest_doubles, published_values, scalar_of
+from core.recoding.publishing import CountedValues, counts_in_steps, is_number, published_values, scalar_of
 from core.units.digests import NOBODY, Digests, digests_of
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
@@ -228,7 +228,9 @@ def check_counted_values(name: str, counted: CountedValues, way: Way, memory: in
     # The recount holds every value once more, one by one.
     if (needed := len(counted.values) * BYTES_PER_VALUE) > memory:
         raise SourceError.too_many_values(name, len(counted.values), needed)
-    if is_mean(way) and (large := np.abs(nearest_doubles(counted.values)) > LARGEST_OF_MEANS).any():
+    # No integer and no decimal is as large.
+    floating = is_mean(way) and pt.is_floating(counted.values.type)
+    if floating and (large := np.abs(np.asarray(counted.values.cast(pa.float64()))) > LARGEST_OF_MEANS).any():
         raise ValuesError.too_large(name, int(large.sum()), LARGEST_OF_MEANS)
 
 
